@@ -7,19 +7,26 @@ ARGS =
 # Where it is set, each program that a test starts compiles up to 400 modules again, and each pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-extras coverage bench soak faults lint audit format pins pictures readme clean
+.PHONY: help setup install man dist bundle sbom release demo check test test-slurm test-launchers test-skypilot test-extras test-install coverage bench soak faults lint audit format pins pictures readme evals docs clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
+	@echo 'make man      the manual pages, in build/man (make install brings them along)'
+	@echo 'make dist     wheel, source distribution, bundle and bill of materials, in dist'
+	@echo 'make bundle   the MCPB bundle for Claude Desktop, in dist'
+	@echo 'make sbom     what an installation consists of, as CycloneDX, in dist'
+	@echo 'make release  is this tree ready to be released: version, changelog, tag'
 	@echo 'make demo     show the whole way on a private Slurm'
-	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 5 minutes on two cores)'
+	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 4 minutes on two cores)'
 	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
 	@echo 'make test-skypilot     SkyPilot reads the task files that are written for it (installs 460 MB)'
 	@echo 'make test-extras   what the optional extras add: Optuna, OR-tools, LightGBM (installs 600 MB)'
+	@echo 'make test-install  wheel, pip, pipx, uv, bundle and images as users install them, with the real tools'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
+	@echo 'make evals    play the 25 evaluation tasks on a private Slurm (some of them: ARGS="train sweep")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about two hours)'
 	@echo 'make faults   put small faults in by chance and see whether unit tests notice (ARGS="--seed 2")'
 	@echo 'make lint     formatting, lint, types, import rules'
@@ -27,18 +34,21 @@ help:
 	@echo 'make format   format the code'
 	@echo 'make pins     take the newest allowed versions into pyproject.toml and requirements.txt'
 	@echo 'make pictures take the pictures of the dashboard in docs/images, of a private Slurm'
-	@echo 'make readme   run the demo and put its output into README.md'
+	@echo 'make readme   run the demo and put its output and its moving picture into the documentation'
+	@echo 'make docs     build the site of the documentation, strictly, in build/site (installs 140 MB)'
 	@echo 'make clean    remove the environment and everything that was built'
 
 # What the machine itself needs for the targets that were asked for, all of it looked for before anything is installed.
-NEEDED_check = login
-NEEDED_coverage = login
-NEEDED_faults = login
+NEEDED_check = login lua
+NEEDED_coverage = login lua
+NEEDED_faults = login lua
 NEEDED_demo = cluster accounting
 NEEDED_readme = cluster accounting
 NEEDED_pictures = cluster accounting browser
-NEEDED_test = cluster accounting login traces pbs metrics browser
-NEEDED_soak = cluster accounting login
+NEEDED_test = cluster accounting login traces pbs metrics browser lua shells
+NEEDED_test-install = shells lua
+NEEDED_soak = cluster accounting login lua
+NEEDED_evals = cluster accounting login
 NEEDED_test-slurm = cluster accounting login release
 NEEDED_test-launchers = cluster accounting launchers
 NEEDED = $(sort $(foreach target,$(MAKECMDGOALS),$(NEEDED_$(target))))
@@ -56,11 +66,32 @@ install:
 	"$(OWN)/bin/python" -m pip install -qq --no-index --no-deps --no-build-isolation .
 	mkdir -p "$(PREFIX)/bin"
 	ln -sf "$(OWN)/bin/slurm-agent-tools" "$(PREFIX)/bin/slurm-agent-tools"
+	"$(OWN)/bin/python" scripts/man.py "$(PREFIX)/share/man"
+	mkdir -p "$(PREFIX)/share/bash-completion/completions" "$(PREFIX)/share/zsh/site-functions" "$(PREFIX)/share/fish/vendor_completions.d"
+	"$(OWN)/bin/python" -m slurm_agent_tools completion bash >"$(PREFIX)/share/bash-completion/completions/slurm-agent-tools"
+	"$(OWN)/bin/python" -m slurm_agent_tools completion zsh >"$(PREFIX)/share/zsh/site-functions/_slurm-agent-tools"
+	"$(OWN)/bin/python" -m slurm_agent_tools completion fish >"$(PREFIX)/share/fish/vendor_completions.d/slurm-agent-tools.fish"
+
+man: setup
+	@$(BIN)/python scripts/man.py
+
+dist: setup bundle sbom
+	@$(BIN)/python -m hatchling build -d dist
+
+bundle: setup
+	@$(BIN)/python scripts/bundle.py
+
+sbom: setup
+	@$(BIN)/python scripts/sbom.py
+
+# Changes nothing: says what is missing, or the commands that come next.
+release: setup
+	@$(BIN)/python scripts/release.py $(ARGS)
 
 demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes
 
-check: lint
+check: setup
 	$(BIN)/python scripts/test.py --check -q $(ARGS)
 
 test: setup
@@ -68,7 +99,7 @@ test: setup
 
 # The tests that meet Slurm, on each newer version; `make test` has the distribution's own.
 SLURMS = 24.11 26.05
-MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster cgroups reading_against_slurm rate_limit alerts failures before scenarios
+MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster cgroups reading_against_slurm rate_limit alerts failures before scenarios evals tickets
 test-slurm: setup
 	@failed=0; for version in $(SLURMS); do \
 	  echo "Slurm $$version"; \
@@ -86,6 +117,10 @@ test-skypilot: setup
 test-extras: setup
 	$(BIN)/python -m pytest tests/optuna tests/extras $(ARGS)
 
+# As users install it: pip, pipx, uv and the bundle, each into an environment of its own; and the files of a release.
+test-install: setup
+	$(BIN)/python -m pytest tests/install $(ARGS)
+
 # Lines that tests without a Slurm run, by module and by room.
 coverage: setup
 	$(BIN)/python scripts/covered.py $(ARGS)
@@ -95,13 +130,17 @@ bench: setup
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
+# What an agent can be asked to do, by recorded solutions: whether it is done, in how many calls and bytes.
+evals: setup
+	$(BIN)/python -m evals.run $(ARGS)
+
 # How long the long runs are; `make test` runs a short form of each.
 soak: export SOAK = 1
 soak: export SOAK_ROUNDS ?= 200
 soak: export SOAK_SECONDS ?= 600
 soak: setup
 	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py \
-		tests/system/test_crashes.py tests/system/faults $(ARGS)
+		tests/system/test_crashes.py tests/system/test_tickets.py tests/system/test_connect.py tests/system/faults $(ARGS)
 
 # Other faults: ARGS="--seed 2"; some of them again: ARGS="--only 3 17".
 faults: setup
@@ -129,6 +168,10 @@ pictures: setup
 
 readme: setup
 	$(BIN)/python scripts/readme.py
+
+# With other versions of the site beside it: ARGS="--into FOLDER".
+docs: setup
+	@$(BIN)/python scripts/docs_site.py $(ARGS)
 
 clean:
 	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules tests/memory/.venv build dist

@@ -3,7 +3,7 @@
     python -m benchmarks.run [NAME ...]
 
 NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, campaigns, planning and prediction (on
-the traces in the folder TRACES), and answers, scale and sync, each on a private Slurm.
+the traces in the folder TRACES), and answers, evals, scale, sync, tickets and connect, each on a private Slurm.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ NAMES = (
     "planning",
     "prediction",
     "answers",
+    "evals",
     "scale",
     "sync",
+    "tickets",
+    "connect",
 )
 
 

@@ -23,7 +23,8 @@ INITIALIZE = {
 }
 
 
-def _answered(argv: list[str], env: dict[str, str], folder: Path) -> Spent:
+def answered(argv: list[str], env: dict[str, str], folder: Path) -> Spent:
+    """From the start of a server to its answer to `initialize`."""
     spent, line = first_line(argv, env, json.dumps(INITIALIZE).encode() + b"\n", folder)
     if "serverInfo" not in json.loads(line).get("result", {}):
         raise RuntimeError(f"{argv} did not answer initialize: {line!r}")
@@ -37,7 +38,7 @@ def measure(runs: int) -> tuple[Spent, Spent]:
         env = environment(folder)
         ours = python("-m", "slurm_agent_tools", "serve")
         bare = python(str(Path(__file__).with_name("bare_server.py")))
-        found = in_turn([partial(_answered, argv, env, folder) for argv in (ours, bare)], runs)
+        found = in_turn([partial(answered, argv, env, folder) for argv in (ours, bare)], runs)
     return found[0], found[1]
 
 

@@ -29,14 +29,14 @@ async def _measured() -> list[Row]:
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(scale.private())
         await packages.ensure_packages(accounting=True, ssh=True, yes=True, say=print)
-        door = await login_node.up(place.cluster)
+        login = await login_node.up(place.cluster)
         stack.push_async_callback(login_node.stop, place.cluster)
-        mine = laptop(place, door)
+        mine = laptop(place, login)
         alone = mine.there.parent / "alone"
         alone.mkdir()
         _made(mine)
-        remote = shlex.join(["ssh", "-F", str(door.config)])
-        rsync = mine.as_user([str(shutil.which("rsync")), "-a", "-e", remote, "./", f"{door.host}:{alone}/"])
+        remote = shlex.join(["ssh", "-F", str(login.config)])
+        rsync = mine.as_user([str(shutil.which("rsync")), "-a", "-e", remote, "./", f"{login.host}:{alone}/"])
         push = mine.as_user(["slurm-agent-tools", "sync", "push", "--json"])
         client = await stack.enter_async_context(mine.client())
         served, command, beside = await _in_turn(mine, client, push, rsync)

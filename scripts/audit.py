@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS, FOR_TESTS = "requirements.txt", "tests/memory/requirements.txt"  # the second has an environment of its own
+OURS = "requirements.txt"
+APART = ("requirements-docs.txt", "tests/memory/requirements.txt")  # each has an environment of its own
 SECONDS = 120
 PIN = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ \\]+)(?P<marker> ; [^\\]+)? \\$")
 FREE = re.compile(
@@ -88,8 +89,8 @@ def ask_pip_audit() -> tuple[list[str], list[str]]:
         python = Path(folder) / "bin" / "python"
         _output([sys.executable, "-m", "venv", folder])
         _output([str(python), "-m", "pip", "install", "-qq", "pip-audit"])
-        found, unknown = dict[str, None](), dict[str, None]()  # a package of both files is told once
-        for name in (OURS, FOR_TESTS):
+        found, unknown = dict[str, None](), dict[str, None]()  # a package of several files is told once
+        for name in (OURS, *APART):
             words = ["-r", name, "--require-hashes", "--disable-pip", "-f", "json", "--timeout", "10"]
             report = _output([str(python), "-m", "pip_audit", "--progress-spinner", "off", *words])
             holes, untold = python_holes(report)
@@ -112,9 +113,10 @@ def _output(argv: list[str], cwd: Path = ROOT) -> str:
 
 def main() -> int:
     """Ask everything, print what is known and what is not."""
-    ours, tests = ((ROOT / name).read_text(encoding="utf-8") for name in (OURS, FOR_TESTS))
+    lists = {name: (ROOT / name).read_text(encoding="utf-8") for name in (OURS, *APART)}
     lock = json.loads((ROOT / "tests/conformance/package-lock.json").read_text(encoding="utf-8"))
-    bad = [*unpinned(ours), *unpinned(tests, FOR_TESTS), *unlocked(lock), *differing(ours)]
+    bad = [line for name, text in lists.items() for line in unpinned(text, name)]
+    bad += [*unlocked(lock), *differing(lists[OURS])]
     silent = []
     try:
         found, unknown = ask_pip_audit()

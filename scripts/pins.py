@@ -1,8 +1,9 @@
 """Take the newest allowed version of every package: into requirements.txt with hashes, into pyproject.toml by number.
 
-What an installation needs of them is requirements-run.txt.
+What an installation needs of them is requirements-run.txt. requirements-docs.txt is what builds the site of the
+documentation, in an environment of its own.
 
-Run by `make pins`. What is allowed stands in pyproject.toml (`dependencies`, the group `dev`, `build-system`).
+Run by `make pins`. What is allowed stands in pyproject.toml: `dependencies`, `build-system`, groups `dev` and `docs`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Every package that is used here, at one version. Made by `make pins`; do not edit.\n"
 RUN_HEADER = "# Those of requirements.txt that the tools need to be installed. Made by `make pins`; do not edit.\n"
+DOCS_HEADER = "# What builds the site of the documentation, and nothing else. Made by `make pins`; do not edit.\n"
 COMPILE = (
-    "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--no-config",
+    "pip", "compile", "--universal", "--python-version", "3.11", "--no-config",
     "--generate-hashes", "--no-emit-index-url", "--no-annotate", "--no-header", "--quiet",
 )  # fmt: skip
 PIN = re.compile(r"^(?P<pin>[a-z0-9-]+==[^ ]+(?: ; [^\\]+?)?) \\$", re.MULTILINE)
@@ -48,17 +50,20 @@ def main() -> int:
     """Ask uv for the versions and write both files."""
     uv = Path(sys.prefix) / "bin" / "uv"
     project = ROOT / "pyproject.toml"
-    found = compiled(uv, "--group", "dev", "--upgrade")
+    found = compiled(uv, "pyproject.toml", "--group", "dev", "--upgrade")
     (ROOT / "requirements.txt").write_text(HEADER + found, encoding="utf-8")
     project.write_text(constrained(project.read_text(encoding="utf-8"), pins(found)), encoding="utf-8")
-    builds = "\n".join(tomllib.loads(project.read_text(encoding="utf-8"))["build-system"]["requires"])
-    needed = compiled(uv, "-", "--constraints", "requirements.txt", stdin=builds)
+    asked = tomllib.loads(project.read_text(encoding="utf-8"))
+    builds = "\n".join(asked["build-system"]["requires"])
+    needed = compiled(uv, "pyproject.toml", "-", "--constraints", "requirements.txt", stdin=builds)
     (ROOT / "requirements-run.txt").write_text(RUN_HEADER + needed, encoding="utf-8")
+    site = compiled(uv, "-", "--upgrade", stdin="\n".join(asked["dependency-groups"]["docs"]))
+    (ROOT / "requirements-docs.txt").write_text(DOCS_HEADER + site, encoding="utf-8")
     return 0
 
 
 def compiled(uv: Path, *more: str, stdin: str = "") -> str:
-    """The packages that the project file and `more` ask for, at one version, with hashes."""
+    """The packages that `more` asks for, at one version each, with hashes."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in questions().items():
             Path(folder, name).write_text(text, encoding="utf-8")

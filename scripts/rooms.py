@@ -1,4 +1,4 @@
-"""Draws the rooms of `src`: how large each is, which rooms it looks into, and what the house does not want.
+"""Lists the rooms of `src`: how large each is, which rooms it looks into, and which rules it breaks.
 
     python scripts/rooms.py          the table, and 1 when a rule of docs/decisions/rooms.md is broken
     python scripts/rooms.py --page   the page docs/reference/modules.md, to be written there
@@ -39,12 +39,12 @@ a change goes. `python scripts/rooms.py --page` prints this page."""
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class SourceLayout:
     """Lines by module, and who imports whom; names without the package's own."""
 
     lines: Mapping[str, int]
     importers: Mapping[str, frozenset[str]]
-    arrows: Mapping[str, frozenset[str]]
+    imports: Mapping[str, frozenset[str]]
 
     @property
     def rooms(self) -> dict[str, int]:
@@ -73,10 +73,10 @@ def room(module: str) -> str:
     return module.split(".", 1)[0]
 
 
-def read() -> House:
-    """The house as it stands. A package counts by what is in its `__init__`, and not where that is its docstring."""
+def read() -> SourceLayout:
+    """The source as it is. A package counts by what is in its `__init__`, and not where that is its docstring."""
     graph = grimp.build_graph(TOP, "tools.agent_tools", exclude_type_checking_imports=False)
-    lines, importers, arrows = {}, {}, defaultdict(set)
+    lines, importers, imports = {}, {}, defaultdict(set)
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -89,22 +89,22 @@ def read() -> House:
         importers[name] = frozenset(by - {name})
         for one in by:
             if room(one) != room(name):
-                arrows[room(one)].add(room(name))
-    return House(lines, importers, {one: frozenset(others) for one, others in arrows.items()})
+                imports[room(one)].add(room(name))
+    return SourceLayout(lines, importers, {one: frozenset(others) for one, others in imports.items()})
 
 
-def circles(arrows: Mapping[str, frozenset[str]]) -> list[str]:
+def circles(imports: Mapping[str, frozenset[str]]) -> list[str]:
     """Rooms from which a way leads back to themselves."""
-    return sorted(start for start in arrows if start in _reached(arrows, arrows[start]))
+    return sorted(start for start in imports if start in _reached(imports, imports[start]))
 
 
-def _reached(arrows: Mapping[str, frozenset[str]], first: Iterable[str]) -> set[str]:
+def _reached(imports: Mapping[str, frozenset[str]], first: Iterable[str]) -> set[str]:
     found, waiting = set(), list(first)
     while waiting:
         one = waiting.pop()
         if one not in found:
             found.add(one)
-            waiting += arrows.get(one, frozenset())
+            waiting += imports.get(one, frozenset())
     return found
 
 
@@ -113,23 +113,23 @@ def reasons(text: str) -> set[str]:
     return set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE))
 
 
-def complaints(house: House, given: set[str], names: Iterable[str] | None = None) -> list[str]:
-    """What breaks a rule of the house, a sentence each; `names`: the modules whose names are compared, all of them."""
-    found = [f"{name} can be reached from itself" for name in circles(house.arrows)]
-    if len(house.folders) > MOST_ROOMS:
-        found.append(f"there are {len(house.folders)} rooms, at most {MOST_ROOMS} are wanted")
-    large = [(name, size) for name, size in house.rooms.items() if size > MOST_LINES]
+def violations(layout: SourceLayout, given: set[str], names: Iterable[str] | None = None) -> list[str]:
+    """What breaks a rule, a sentence each; `names`: the modules whose names are compared, all of them."""
+    found = [f"{name} can be reached from itself" for name in circles(layout.imports)]
+    if len(layout.folders) > MOST_ROOMS:
+        found.append(f"there are {len(layout.folders)} rooms, at most {MOST_ROOMS} are wanted")
+    large = [(name, size) for name, size in layout.rooms.items() if size > MOST_LINES]
     found += [f"{name} has {size} lines, at most {MOST_LINES} are wanted" for name, size in large]
-    middle = median(house.lines.values())
+    middle = median(layout.lines.values())
     if not MEDIAN[0] <= middle <= MEDIAN[1]:
         found.append(f"the median module has {middle:.0f} lines")
-    single = house.single()
+    single = layout.single()
     if len(single) > MOST_SINGLE:
         found.append(f"{len(single)} modules have one importer, at most {MOST_SINGLE} may")
     alone = [(name, by) for name, by in single.items() if name not in given]
     found += [f"{name} is imported by {by} alone and has no reason in {REASONS.name}" for name, by in alone]
     found += [f"{name} has a reason in {REASONS.name} and needs none" for name in sorted(given - single.keys())]
-    return found + shared(house.lines if names is None else names)
+    return found + shared(layout.lines if names is None else names)
 
 
 def shared(modules: Iterable[str]) -> list[str]:
@@ -150,14 +150,14 @@ def source(module: str) -> Path:
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
-def page(house: House) -> str:
+def page(layout: SourceLayout) -> str:
     """The reference page: every module by its room, with the first line of what it says of itself."""
     blocks = [HEAD]
-    for name in sorted({room(module) for module in house.lines if "." in module}):
+    for name in sorted({room(module) for module in layout.lines if "." in module}):
         about = ast.get_docstring(ast.parse((SOURCE / name / "__init__.py").read_text(encoding="utf-8"))) or ""
         rows = [
             f"| `{one.removeprefix(f'{name}.')}` | {_first_line(one)} |"
-            for one in sorted(house.lines)
+            for one in sorted(layout.lines)
             if one.startswith(f"{name}.")
         ]
         blocks.append(
@@ -172,18 +172,18 @@ def _first_line(module: str) -> str:
 
 
 def main() -> int:
-    """Print the drawing; 1 when a rule is broken."""
-    house = read()
+    """Print the table; 1 when a rule is broken."""
+    layout = read()
     if sys.argv[1:] == ["--page"]:
-        print(page(house), end="")
+        print(page(layout), end="")
         return 0
-    modules = Counter(room(name) for name in house.lines)
+    modules = Counter(room(name) for name in layout.lines)
     print(f"{'room':<12} {'modules':>7} {'lines':>6}  looks into")
-    for name, size in house.rooms.items():
-        print(f"{name:<12} {modules[name]:>7} {size:>6}  {', '.join(sorted(house.arrows.get(name, ())))}")
-    print(f"{len(house.folders)} rooms, {len(house.lines)} modules, {sum(house.lines.values())} lines", end="")
-    print(f", median {median(house.lines.values()):.0f}, {len(house.single())} with one importer")
-    found = complaints(house, reasons(REASONS.read_text(encoding="utf-8")))
+    for name, size in layout.rooms.items():
+        print(f"{name:<12} {modules[name]:>7} {size:>6}  {', '.join(sorted(layout.imports.get(name, ())))}")
+    print(f"{len(layout.folders)} rooms, {len(layout.lines)} modules, {sum(layout.lines.values())} lines", end="")
+    print(f", median {median(layout.lines.values()):.0f}, {len(layout.single())} with one importer")
+    found = violations(layout, reasons(REASONS.read_text(encoding="utf-8")))
     for one in found:
         print(one)
     return 1 if found else 0

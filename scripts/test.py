@@ -1,7 +1,7 @@
 """Runs the tests in several processes beside each other.
 
     python scripts/test.py [PYTEST OPTIONS] [PATHS]   every test: what computes beside what waits for a Slurm
-    python scripts/test.py --check [PYTEST OPTIONS]   every test that needs no Slurm, with less by chance
+    python scripts/test.py --check [PYTEST OPTIONS]   lint, and every test that needs no Slurm, with less by chance
 
 With a path it is pytest and nothing else. Each part's output is printed whole, in the order of the parts. The parts
 share nothing: each that needs a Slurm brings up one of its own. No test measures time, so none needs the machine alone.
@@ -29,13 +29,11 @@ def on_slurm(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/system/test_{name}.py" for name in names)
 
 
-# About a fifth of the time on a Slurm each, which they wait for more than they compute. All other tests, new ones
-# among them, are in the last fifth.
-JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo", "drift")
-# What brings clusters up comes before what stops the daemons of the one that this fifth shares.
-DAEMONS = on_slurm(
-    "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"
-)
+# About a sixth of the time on a Slurm each, which they wait for more than they compute. All other tests, new ones
+# among them, are in the last sixth.
+JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures")
+# What brings clusters up comes before what stops the daemons of the one that this sixth shares.
+DAEMONS = on_slurm("cgroups", "devcluster", "outages", "scenarios", "alerts", "resources", "swap", "efficiency")
 PLACES = on_slurm(
     "workstation", "sync", "choose_backend", "smoke_first", "laptop", "ssh", "pbs_on_slurm", "allocations", "approvals",
     "answers", "before", "limits", "waiting", "started_programs", "log_names",
@@ -43,42 +41,49 @@ PLACES = on_slurm(
 MANY_JOBS = on_slurm(
     "campaigns", "campaign_kills", "campaign_laws", "campaign_laptop", "campaign_searches", "campaign_batches",
     "campaign_feed", "guide_campaigns", "plan_live", "simulate", "findings", "fleet",
+    "missing_sources",  # at the end: it stops daemons, and a cluster that is slow besides answers otherwise
+)  # fmt: skip
+A_SITE = (
+    "tests/bare", "tests/install", "tests/site",
+    *on_slurm(
+        "boundary", "connect", "evals", "first_job", "floor", "pages", "site", "tickets", "trust", "demo", "drift",
+        "prometheus", "watch",
+    ),
 )  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
-# About half of the processor time of what needs no Slurm.
-COSTLY = (
-    "tests/unit/test_cost.py", "tests/unit/services", "tests/unit/planning", "tests/unit/api", "tests/unit/text",
-    "tests/fuzz", "tests/replay",
-)  # fmt: skip
 SHORT = {"SOAK_SECONDS": "4", "SHORT_TESTS": "1"}  # of fuzzing, and of what is made by chance
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One pytest process."""
+    """One pytest, shared out among so many processes, or another command."""
 
     name: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    processes: int = 1
+    command: tuple[str, ...] = ()
 
     def start(self, words: list[str], env: Mapping[str, str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         """Start it; no `output` is ours."""
         paths = [path for path in self.paths if (ROOT / path).exists()]
         options = [f"--ignore={path}" for path in self.ignored]
-        return subprocess.Popen(pytest(*words, *options, *paths), cwd=ROOT, env=dict(env), stdout=output, stderr=output)
+        if self.processes > 1:
+            options += ["-p", "tests.sharing", f"--processes={self.processes}"]
+        argv = list(self.command) or pytest(*words, *options, *paths)
+        return subprocess.Popen(argv, cwd=ROOT, env=dict(env), stdout=output, stderr=output)
 
 
-CHECK = (
-    Part("one half of what needs no Slurm", COSTLY),
-    Part("the other half", ("tests/unit",), COSTLY),
-)
+COMPUTED = Part("what needs no Slurm", COMPUTING, processes=min(8, max(2, os.cpu_count() or 2)))
+CHECK = (COMPUTED, Part("lint", command=("make", "--no-print-directory", "lint")))
 EVERYTHING = (
-    *CHECK,
-    Part("one fifth of the tests on a Slurm", JOBS),
-    Part("the second fifth", DAEMONS),
-    Part("the third fifth", PLACES),
-    Part("the fourth fifth", MANY_JOBS),
-    Part("the last fifth", ("tests",), (*COMPUTING, *JOBS, *DAEMONS, *PLACES, *MANY_JOBS, *ELSEWHERE)),
+    COMPUTED,
+    Part("one sixth of the tests on a Slurm", JOBS),
+    Part("the second sixth", DAEMONS),
+    Part("the third sixth", PLACES),
+    Part("the fourth sixth", MANY_JOBS),
+    Part("the fifth sixth", A_SITE),
+    Part("the last sixth", ("tests",), (*COMPUTING, *JOBS, *DAEMONS, *PLACES, *MANY_JOBS, *A_SITE, *ELSEWHERE)),
 )
 
 

@@ -54,7 +54,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def door(cluster: Cluster) -> LoginNode:
+def login(cluster: Cluster) -> LoginNode:
     """The cluster's login node."""
     return anyio.run(login_node.up, cluster)
 

@@ -10,6 +10,7 @@ AgentToolsError
 │   │   └── AccountingUnreachable   slurmdbd does not answer; the controller may
 │   ├── AccessRefused       a login node's host key is not trusted, or it lets us not in; nothing was changed
 │   ├── SlurmUncertain      the command may have been carried out; look before repeating it
+│   ├── SiteUnreachable     the site's service, which judges here, does not answer; nothing was sent
 │   ├── SlurmGarbled        Slurm's answer does not have the columns that were asked for
 │   └── SlurmRefused        Slurm understood and said no
 ├── StorageError            a file or the ledger could not be read or written (exit 1)
@@ -116,6 +117,12 @@ class SlurmUncertain(SlurmError):
     """The command may have been carried out; look before repeating it."""
 
     code = "unconfirmed"
+
+
+class SiteUnreachable(SlurmError):
+    """The site's service does not answer, or broke off; without its ticket nothing was sent."""
+
+    code = "site_unreachable"
 
 
 class SlurmGarbled(SlurmError):

@@ -26,13 +26,13 @@ from slurm_agent_tools.text import log_events
 def main(port: int, folder: Path) -> None:
     log_events.configure("warning")
     settings = Settings(project_root=folder, state_dir=folder, slurm=SlurmSettings(bin_dir=folder / "no-slurm"))
-    gate, tokens = ScopedToolbox.open(settings), Tokens(folder)
+    toolbox, tokens = ScopedToolbox.open(settings), Tokens(folder)
     token = tokens.new("runner", "write")
-    server = build_server(gate, settings)
+    server = build_server(toolbox, settings)
     for part in (plain, asking, resuming):
         part.add(server)
     address = listener.Address(host="127.0.0.1", port=port, ip="127.0.0.1")
-    guard = app.assemble(server, gate, tokens, address, settings, resuming.Events(), 200)
+    guard = app.assemble(server, toolbox, tokens, address, settings, resuming.Events(), 200)
 
     async def signed(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -40,7 +40,7 @@ def main(port: int, folder: Path) -> None:
         await guard(scope, receive, send)
 
     with listener.listening(address) as made:
-        anyio.run(app.run, signed, guard, gate, made, settings)
+        anyio.run(app.run, signed, guard, toolbox, made, settings)
 
 
 if __name__ == "__main__":

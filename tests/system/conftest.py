@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.faces import Place
+from tests.system.site_service import site_service  # noqa: F401 - a fixture of several files
 
 HERE = Path(__file__).parent
 collect_ignore = [] if os.environ.get("SLURM_AGENT_TEST_SLURM") else ["test_rate_limit.py"]

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import select
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import httpx2
 from tests.system.faces import Place
 from tests.watchdog import SECONDS
 
-OLDER = 3.0
+from slurm_agent_tools.server.web.dashboard_app import PAGES
+from slurm_agent_tools.server.web.web_page import TICK
+
+OLDER = TICK + 0.1
 """Seconds after which no page may show what an earlier look has seen."""
+
+EVERY = PAGES["now"].every
 
 
 @contextmanager
-def dashboard(place: Place) -> Iterator[str]:
-    """The link of a dashboard that runs, as the user's terminal shows it."""
+def dashboard(place: Place, said: Path | None = None, **settings: str) -> Iterator[str]:
+    """The link of a dashboard that runs, as the user's terminal shows it. `said`: a file for all that it tells."""
     argv = place.as_user([sys.executable, "-m", "slurm_agent_tools", "dashboard"])
-    process = subprocess.Popen(argv, env=place.environment(), cwd=place.project, stderr=subprocess.PIPE)
-    try:
-        yield _link(process)
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stderr.close()
+    more = {f"SLURM_AGENT_{name}": value for name, value in settings.items()}
+    with open(said, "w+b") if said else tempfile.TemporaryFile() as errors:  # noqa: PTH123 - both alike
+        process = subprocess.Popen(argv, env=place.environment() | more, cwd=place.project, stderr=errors)
+        try:
+            yield _link(process, errors)
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
-def _link(process: subprocess.Popen[bytes]) -> str:
+def _link(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     said, end = b"", time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:
-        if select.select([process.stderr], [], [], 0.2)[0]:
-            said += os.read(process.stderr.fileno(), 65536)
+        time.sleep(0.1)
+        said = os.pread(errors.fileno(), 2**20, 0)
         if found := re.search(rb"http://\S+/open/\S+\n", said):
             return found[0].decode().strip()
     raise AssertionError(said)
@@ -79,6 +89,29 @@ def measured(place: Place, pages: Sequence[str], rounds: int) -> Pages:
                     found.bare.append(middle - begun)
         found.memory = _peak()
     return found
+
+
+def watched(place: Place, pages: int, seconds: float, said: Path) -> Counter[str]:
+    """Slurm's commands by their program while so many pages of a dashboard are open, each as a browser asks again."""
+    end = time.monotonic() + seconds
+    told: Counter[int] = Counter()
+    with (
+        dashboard(place, said, LOG_LEVEL="debug", HTTP__PER_MINUTE="100000") as link,
+        httpx2.Client(base_url=link.partition("/open")[0], timeout=120) as client,
+    ):
+        root = re.search(r'href="(/v/[0-9a-f]+/)now"', client.get(link).text)[1]
+
+        def look(number: int) -> None:
+            time.sleep(EVERY * number / pages)
+            while time.monotonic() < end:
+                told[client.get(f"{root}live/now").status_code] += 1
+                time.sleep(EVERY)
+
+        with ThreadPoolExecutor(pages) as pool:
+            list(pool.map(look, range(pages)))
+    assert told.keys() == {200}, told
+    rows = [json.loads(line) for line in said.read_text().splitlines() if line.startswith("{")]
+    return Counter(row["command"] for row in rows if row.get("event") == "slurm command")
 
 
 def _peak() -> float:

@@ -117,7 +117,7 @@ class Laptop(Place):
         return [shutil.which(program) or program, *words]  # PATH there has nothing of the system
 
 
-def laptop(place: Place, door: LoginNode) -> Laptop:
+def laptop(place: Place, login: LoginNode) -> Laptop:
     """A laptop whose settings name the devcluster's login node as the cluster `lab`."""
     project, programs = place.project.parent / "laptop", place.project.parent / "programs"
     for folder in (project, programs):
@@ -128,8 +128,8 @@ def laptop(place: Place, door: LoginNode) -> Laptop:
     made = Laptop(place.cluster, project, there=place.project)
     made.settings.parent.mkdir(parents=True, exist_ok=True)
     made.settings.write_text(
-        f'{made.table("clusters.lab")}host = "{door.host}"\nremote_root = "{place.project}"\n'
-        f'ssh_config = "{door.config}"\n'
+        f'{made.table("clusters.lab")}host = "{login.host}"\nremote_root = "{place.project}"\n'
+        f'ssh_config = "{login.config}"\n'
     )
     place.own()
     return made
@@ -173,6 +173,16 @@ def at_terminal(
     _, status = os.waitpid(pid, 0)
     os.close(handle)
     return os.waitstatus_to_exitcode(status), screen.decode("utf-8", "replace")
+
+
+@asynccontextmanager
+async def connected(place: Place, site_socket: str) -> AsyncIterator[Client]:
+    """An MCP client whose server is `slurm-agent-tools connect`."""
+    served = place.server()
+    words = [*served.args[:-1], "connect", "--socket", site_socket]
+    server = StdioServerParameters(command=served.command, args=words, env=served.env, cwd=served.cwd)
+    async with Client(server) as client:
+        yield client
 
 
 async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:

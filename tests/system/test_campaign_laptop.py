@@ -20,9 +20,9 @@ QUICK = {
 
 @pytest.mark.proves("ssh-is-no-different", "campaign-finds-the-best")
 async def test_a_campaign_goes_from_a_laptop_to_the_cluster_and_its_report_lies_on_the_laptop(
-    fresh: Place, door: LoginNode
+    fresh: Place, login: LoginNode
 ) -> None:
-    mine = repository(fresh, door)
+    mine = repository(fresh, login)
     mine.extra.update(QUICK)
     files = {"campaigns/rates.yaml": SHORT, "train.py": TRAIN}
     written(mine, {name: text.encode() for name, text in files.items()})

@@ -65,8 +65,8 @@ def machine() -> Iterator[Path]:
 
 
 @pytest.fixture
-def desk(fresh: Place, door: LoginNode, machine: Path) -> Desk:
-    plain = laptop(fresh, door)
+def desk(fresh: Place, login: LoginNode, machine: Path) -> Desk:
+    plain = laptop(fresh, login)
     made = Desk(plain.cluster, plain.project, plain.extra, there=plain.there, home=machine)
     (made.project / "short.sh").write_text(SHORT)
     (made.project / "gpu.sh").write_text(GPU)

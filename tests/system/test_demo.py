@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/tutorial/demo.md"
 
 pytestmark = pytest.mark.proves("demo-checks-itself")
 
@@ -24,12 +24,12 @@ def test_the_demo_agrees_with_slurm_and_shows_every_step(cluster):
     assert done.stdout.splitlines()[-1] == "25 of 25 checks agree with what Slurm says."
     for words in ("is COMPLETED (exit code 0)", "out-of-memory", "JUSTIFIED", "sbatch scripts/slurm/generated/wide-"):
         assert words in done.stdout
-    assert skeleton(shown_in_readme()) == skeleton(done.stdout)
+    assert skeleton(shown_on_its_page()) == skeleton(done.stdout)
 
 
-def shown_in_readme() -> str:
-    """The demo's output as the README has it; `make readme` refreshes it."""
-    return README.read_text().split("<!-- demo output", 1)[1].split("<!-- end of demo output", 1)[0]
+def shown_on_its_page() -> str:
+    """The demo's output as its page has it; `make readme` refreshes it."""
+    return PAGE.read_text().split("<!-- demo output", 1)[1].split("<!-- end of demo output", 1)[0]
 
 
 def skeleton(text: str) -> list[str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import socket
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from tests.system.faces import Place, call, laptop
+from mcp import Client
+from tests.system.faces import Place, call, connected, laptop
 
 WHOLE = "Its script ended with exit code 200."
 PYTHON_HOG = "b=[]\nwhile True: b.append(bytearray(8<<20))"
@@ -157,22 +162,35 @@ def options_of(arguments: dict[str, object]) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module", params=["mcp", "cli", "ssh"])
+@pytest.fixture(scope="module", params=["mcp", "cli", "ssh", "connect"])
 def told(request: pytest.FixtureRequest, place: Place, ids: dict[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Every tool's answer about every job; `ssh`: from a server on a machine without Slurm, through the login node."""
+    """Every tool's answer about every job; `ssh`: from a server on a machine without Slurm, through the login node.
+
+    `connect`: where a site's service judges, which is asked nothing about jobs: it only has to be there.
+    """
     wanted = [(fate, tool) for tool in TOOLS for fate in FATES if tool != "cancel_job" or fate.status == "finished"]
     if request.param == "cli":
         calls = [(tool, options_of(words(tool, ids[fate.name]))) for fate, tool in wanted]
         with ThreadPoolExecutor(3) as pool:
             replies = list(pool.map(lambda call: place.cli(call[0], *call[1])[1], calls))
         return {(fate.name, tool): reply for (fate, tool), reply in zip(wanted, replies, strict=True)}
-    where = laptop(place, request.getfixturevalue("door")) if request.param == "ssh" else place
+    where = laptop(place, request.getfixturevalue("login")) if request.param == "ssh" else place
 
     async def ask() -> dict[tuple[str, str], dict[str, Any]]:
-        async with where.client() as client:
+        async with where.client() if request.param != "connect" else at_a_site(where) as client:
             return {(fate.name, tool): await call(client, tool, **words(tool, ids[fate.name])) for fate, tool in wanted}
 
     return anyio.run(ask)
+
+
+@asynccontextmanager
+async def at_a_site(place: Place) -> AsyncIterator[Client]:
+    """A client of `connect`, beside a socket at which nobody answers."""
+    with tempfile.TemporaryDirectory(prefix="sat-") as folder, socket.socket(socket.AF_UNIX) as listening:
+        Path(folder).chmod(0o755)  # noqa: ASYNC240 - a test
+        listening.bind(f"{folder}/site.sock")
+        async with connected(place, f"{folder}/site.sock") as client:
+            yield client
 
 
 def among(value: object, wanted: object) -> bool:

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.system.faces import Place
+from tests.system.test_alerts import administer
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "fleet.md").read_text()
 LINES = [
@@ -167,7 +169,7 @@ def test_never_starting_starved_and_overspent_jobs_are_made_and_found(fresh: Pla
         told.clear()
         told.update(answer)
         starving = any(one["starved"] for one in answer["shares"]["quotas"])
-        return starving and "Used up" in answer["summary"]
+        return starving and "budget-used" in [one["code"] for one in answer["alerts"]]
 
     until(found)
     waits = {one["job_id"]: one for one in told["waits"]["jobs"]}
@@ -176,6 +178,56 @@ def test_never_starting_starved_and_overspent_jobs_are_made_and_found(fresh: Pla
     assert (shares["tag:starved"]["starved"], shares["tag:starved"]["used"]) == (True, 0)
     assert shares["tag:greedy"]["left"] == 0 < shares["tag:greedy"]["used"]
     assert "Used up for today: tag:greedy." in told["summary"]
+    spent = next(one["message"] for one in told["alerts"] if one["code"] == "budget-used")
+    assert ("tag:greedy" in spent, "tag:starved" in spent) == (True, False), spent
     assert ("share-starved", None) in [(one["code"], one["job_id"]) for one in told["alerts"]], told["alerts"]
     assert stuck in [one["job_id"] for one in told["alerts"]], told["alerts"]
     assert told["cost"]["today"]["gpu_hours"] >= shares["tag:greedy"]["used"]
+
+
+def test_a_match_compares_features_time_limits_and_who_may_use_a_partition(
+    fresh: Place, request: pytest.FixtureRequest
+):
+    """What it says of nodes and partitions is what Slurm says of the same job."""
+
+    def matched(*need: str) -> dict[str, Any]:
+        words = ["fleet", "--json", "--full", "--match", ",".join(need)]
+        done = fresh.run([sys.executable, "-m", "slurm_agent_tools", *words])
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def taken() -> bool:
+        job = fresh.slurm(
+            "sbatch", "--parsable", "-pgpu", "--gres=gpu:1", "--time=1", "--output=/dev/null", "--wrap=true"
+        )
+        until(lambda: "account_not_permitted" in said(job) or "COMPLETED" in said(job))
+        return "COMPLETED" in said(job)
+
+    def said(job: str) -> str:
+        return fresh.slurm("scontrol", "show", "job", job)
+
+    request.addfinalizer(lambda: fresh.slurm("scancel", f"--user={fresh.cluster.user}"))
+    request.addfinalizer(lambda: administer(fresh, "scontrol", "update", "PartitionName=gpu", "AllowAccounts=ALL"))
+    listed = dict(line.split("|") for line in fresh.slurm("sinfo", "-h", "-N", "-p", "gpu", "-o", "%N|%f").splitlines())
+    names = sorted({name for features in listed.values() for name in features.split(",")})
+    assert names
+    for name in [*names, "nowhere"]:
+        (fits,) = [
+            one["nodes"] for one in matched("gpus=1", f"constraint={name}")["match"]["tiers"] if one["fits"]
+        ] or [0]
+        assert fits == sum(name in features.split(",") for features in listed.values()), name
+    (longest,) = set(fresh.slurm("sinfo", "-h", "-p", "gpu", "-o", "%l").split())
+    for limit, fits in ((longest, True), ("400-0", False)):
+        assert {one["fits"] for one in matched("gpus=1", f"time_limit={limit}")["match"]["tiers"]} == {fits, False}, (
+            limit
+        )
+
+    mine = fresh.slurm("sacctmgr", "-nP", "show", "associations", f"user={fresh.cluster.user}", "format=account")
+    for account, fits in ((mine.split()[0], True), ("nobodys", False)):
+        administer(fresh, "scontrol", "update", "PartitionName=gpu", f"AllowAccounts={account}")
+        told = matched("gpus=1")
+        offered = any("gpu" in one.get("partitions", []) for one in told["match"]["tiers"])
+        unknown = [one for one in told["not_measured"] if "may use partition" in one["what"]]
+        assert offered == fits or unknown, told
+        assert taken() == fits
+        assert not (fits and unknown), told

@@ -16,11 +16,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 from tests.system.faces import Place
 from tests.system.web import Web, serving
-from tests.unit.test_deploy import DEPLOY, RULES, expressions
+from tests.unit.test_deploy import DEPLOY, RULES, everything, expressions
 from tests.watchdog import SECONDS
 
 GPU_JOB = ["--partition=gpu", "--gres=gpu:2", "--time=10", "--output=/dev/null", "--wrap=sleep 600"]
@@ -130,7 +131,8 @@ def settings(folder: Path, port: int, manager: int, token: str) -> Path:
 
 
 @contextmanager
-def prometheus(config: Path) -> Iterator[None]:
+def prometheus(config: Path) -> Iterator[int]:
+    """Its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -142,7 +144,7 @@ def prometheus(config: Path) -> Iterator[None]:
     with (config.parent / "said").open("wb") as said:
         process = subprocess.Popen(["prometheus", *words], stdout=said, stderr=said)
         try:
-            yield
+            yield port
         finally:
             process.terminate()
             process.wait(30)
@@ -159,3 +161,58 @@ def test_an_alert_fires_on_a_job_that_sleeps_on_its_gpus(web: Web, token: str, t
     assert found, (heard, (tmp_path / "said").read_text()[-3000:], web.ask("GET", "/metrics", token).text)
     assert found[0]["annotations"]["summary"] == "2 GPUs are held and not used"
     assert not [one for one in heard if one["labels"]["alertname"] in {"SlurmAgentServerDown", "SlurmAgentGpuUseLow"}]
+
+
+class Told(BaseHTTPRequestHandler):
+    """A server of which every family has a sample; what it counted goes up from one scrape to the next."""
+
+    scrapes = 0
+
+    def do_GET(self) -> None:
+        type(self).scrapes += 1
+        body = everything(self.scrapes).encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def asked(port: int, path: str, **query: str) -> Any:
+    """The data that Prometheus' HTTP API answers, as Grafana asks it; None while it does not answer."""
+    try:
+        answer = httpx2.get(f"http://127.0.0.1:{port}/api/v1/{path}", params=query, timeout=10)
+    except httpx2.TransportError:
+        return None
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]
+
+
+@pytest.mark.proves("deployed-names-are-real")
+def test_every_query_of_every_panel_is_answered_with_a_series_by_a_real_prometheus(tmp_path: Path):
+    board = json.loads((DEPLOY / "grafana" / "slurm-agent-tools.json").read_text())
+    kept = {"$__rate_interval": "5m", "$instance": ".*"}
+    queries = {text: text for panel in board["panels"] for text in expressions(panel)}
+    for name, value in kept.items():
+        queries = {text: query.replace(name, value) for text, query in queries.items()}
+    assert len(queries) > 25
+    assert not [query for query in queries.values() if "$" in query]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Told", (Told,), {}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    empty: list[str] = [*queries]
+    with prometheus(settings(tmp_path, server.server_port, 9, "none")) as port:
+        end = time.monotonic() + 2 * SECONDS
+        while empty and time.monotonic() < end:
+            time.sleep(0.5)
+            empty = [
+                text for text, query in queries.items() if not (asked(port, "query", query=query) or {}).get("result")
+            ]
+        for variable in board["templating"]["list"]:
+            for series in re.findall(r"label_values\((\w+), instance\)", str(variable["query"])):
+                assert asked(port, "label/instance/values", **{"match[]": series}) == [
+                    f"127.0.0.1:{server.server_port}"
+                ]
+    server.shutdown()
+    server.server_close()
+    assert empty == []

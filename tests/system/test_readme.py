@@ -1,4 +1,4 @@
-"""Every command in the README is run, and its links and tables are what they say."""
+"""Every command in the README and on the page of the command line is run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from tests.system.faces import Place
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+PAGES = README + (ROOT / "docs/reference/command-line.md").read_text()
+CLAUDE = (ROOT / "docs/get-started/claude.md").read_text()
 COMMANDS = [
     line
-    for block in re.findall(r"^```bash\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    for block in re.findall(r"^```bash\n(.*?)^```", PAGES, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
     if line.strip()
 ]
 TARGETS = [line for line in COMMANDS if line.startswith("make ")]
 CLUSTER = [line for line in COMMANDS if " devcluster " in line]
-TOOLS = [line for line in COMMANDS if line not in {*TARGETS, *CLUSTER}]
+TOOLS = list(dict.fromkeys(line for line in COMMANDS if line not in {*TARGETS, *CLUSTER}))
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +55,10 @@ def test_every_make_target_of_the_readme_exists(line):
 
 @pytest.mark.proves("readme-is-run")
 @pytest.mark.parametrize("line", TOOLS)
-def test_every_command_of_the_readme_runs_as_it_is_written(place, ready, line):
-    """`uv run X` becomes X of this environment; the job id and the folder become real ones."""
+def test_every_command_of_both_pages_runs_as_it_is_written(place, ready, line):
+    """`X` and `uv run X` become X of this environment; the job id and the folder become real ones."""
     words = [ready.get(word, word) for word in shlex.split(line)]
-    assert words[:2] == ["uv", "run"]
+    words = words if words[:2] == ["uv", "run"] else ["uv", "run", *words]
     program = (
         [sys.executable, *words[3:]]
         if words[2] == "python"
@@ -82,7 +84,7 @@ def test_the_private_slurm_is_used_as_the_readme_says(tmp_path_factory):
 
 
 def test_the_claude_desktop_snippet_starts_the_server(place):
-    [snippet] = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", README, re.MULTILINE | re.DOTALL)]
+    snippet = json.loads(re.findall(r"^```json\n(.*?)^```", CLAUDE, re.MULTILINE | re.DOTALL)[0])
     [(name, entry)] = snippet["mcpServers"].items()
     assert name == "slurm-agent-tools"
     assert Path(entry["command"]).name == "slurm-agent-tools"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import anyio.to_thread
 import pytest
 from tests.system import dashboards, scale
+from tests.system.faces import Place
 
 SIZE = scale.FULL if os.environ.get("SOAK") else scale.SHORT
+
+WATCHED = 600 if os.environ.get("SOAK") else 20
+"""Seconds for which pages are open."""
 
 
 @pytest.mark.proves("waits-share-queries", "crowds-are-cheap", "long-queues-are-cheap")
@@ -45,3 +51,17 @@ async def test_pages_over_a_large_cluster_cost_little():
     assert nodes > SIZE.nodes
     assert told.memory < 200
     assert told.size < 150_000
+
+
+@pytest.mark.proves("pages-cost-one-look")
+def test_fifty_open_pages_cost_slurm_what_one_does(place: Place, tmp_path: Path):
+    with ThreadPoolExecutor(2) as pool:  # side by side: a machine that is busy slows both alike
+        one = pool.submit(dashboards.watched, place, 1, WATCHED, tmp_path / "one")
+        fifty = pool.submit(dashboards.watched, place, 50, WATCHED, tmp_path / "fifty")
+    few, many = one.result(), fifty.result()
+    print(few, many)  # noqa: T201 - shown by `make soak`
+    most = WATCHED / dashboards.TICK + 1
+    assert 0 < few["squeue"] <= most
+    assert 0 < many["squeue"] <= most
+    assert many["scontrol"] <= many["squeue"] + WATCHED / 60 * 2 + 4  # nodes each time; partitions, reservations
+    assert many.total() <= 3 * most

@@ -31,29 +31,29 @@ SHELLS = [shell for shell in ("sh", "bash", "zsh", "tcsh", "fish") if shutil.whi
 
 
 @pytest.fixture
-def home(place: Home, door: LoginNode) -> Home:
+def home(place: Home, login: LoginNode) -> Home:
     made = place.another()
     made.own()
     return made
 
 
-def far(home: Home, door: LoginNode, **more: object) -> SshTransport:
-    plain = {"host": door.host, "ssh_config": door.config, "remote_root": str(home.project)}
+def far(home: Home, login: LoginNode, **more: object) -> SshTransport:
+    plain = {"host": login.host, "ssh_config": login.config, "remote_root": str(home.project)}
     return SshTransport("far", ClusterSettings.model_validate(plain | more))
 
 
 @pytest.fixture(params=["here", "over ssh"])
-async def either(home: Home, door: LoginNode, request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
+async def either(home: Home, login: LoginNode, request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     slurm = SlurmSettings(conf=home.cluster.conf)
     near = LocalTransport(Settings(project_root=home.project, slurm=slurm), slurm)
-    made: Transport = near if request.param == "here" else far(home, door)
+    made: Transport = near if request.param == "here" else far(home, login)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def there(home: Home, door: LoginNode) -> AsyncIterator[SshTransport]:
-    made = far(home, door)
+async def there(home: Home, login: LoginNode) -> AsyncIterator[SshTransport]:
+    made = far(home, login)
     yield made
     await made.close()
 
@@ -195,7 +195,7 @@ async def test_slurm_answers_the_same_on_both_ways(either: Transport, home: Home
 @pytest.mark.proves("login-shell-does-not-matter")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_every_login_shell_and_its_start_up_files_disturb_nothing(
-    home: Home, door: LoginNode, shell: str
+    home: Home, login: LoginNode, shell: str
 ) -> None:
     own = home.project.parent
     noise = 'echo "WELCOME to the cluster!"\necho trouble >&2\nalias squeue false\nalias printf false\n'
@@ -205,8 +205,8 @@ async def test_every_login_shell_and_its_start_up_files_disturb_nothing(
             noise if shell in {"tcsh", "fish"} else noise.replace("queue f", "queue=f").replace("f f", "f=f")
         )
     home.own()
-    with Pretended(home, door, shell) as key:
-        place = far(home, door, ssh_config=key)
+    with Pretended(home, login, shell) as key:
+        place = far(home, login, ssh_config=key)
         environment = await place.login_environment()
         done = await place.runner.run(["squeue", "--version"])
         odd = await place.runner.run(["printf", "%s|", "!", "'", "\n", "\udcff", ""])
@@ -219,8 +219,8 @@ async def test_every_login_shell_and_its_start_up_files_disturb_nothing(
 class Pretended:
     """A key with which sshd starts another login shell, as if the user had it."""
 
-    def __init__(self, home: Home, door: LoginNode, shell: str) -> None:
-        self._allowed, self._config = door.key.parent / "authorized_keys", home.project.parent / "config"
+    def __init__(self, home: Home, login: LoginNode, shell: str) -> None:
+        self._allowed, self._config = login.key.parent / "authorized_keys", home.project.parent / "config"
         self._before = self._allowed.read_text()
         own = shlex.quote(str(home.project.parent))
         sftp = '[ \\"$SSH_ORIGINAL_COMMAND\\" = internal-sftp ] && exec /usr/lib/openssh/sftp-server; '
@@ -228,7 +228,7 @@ class Pretended:
             f'export HOME={own}; {sftp}[ \\"$SSH_ORIGINAL_COMMAND\\" ] && exec {shell} -c \\"$SSH_ORIGINAL_COMMAND\\"; '
         )
         self._line = f'command="{start}exec -a -{shell} {shell}" {self._before}'
-        self._text = door.config.read_text()
+        self._text = login.config.read_text()
 
     def __enter__(self) -> Path:
         self._allowed.write_text(self._line)
@@ -324,37 +324,37 @@ async def test_few_sessions_are_enough(home: Home, there: SshTransport) -> None:
 
 
 @pytest.mark.proves("host-keys-are-checked")
-async def test_through_a_jump_host_each_key_is_checked(home: Home, door: LoginNode) -> None:
+async def test_through_a_jump_host_each_key_is_checked(home: Home, login: LoginNode) -> None:
     config = home.project.parent / "config"
-    plain = door.config.read_text()
-    config.write_text(plain + plain.replace(f"Host {door.host}", "Host behind") + f"  ProxyJump {door.host}\n")
-    place = far(home, door, host="behind", ssh_config=config)
+    plain = login.config.read_text()
+    config.write_text(plain + plain.replace(f"Host {login.host}", "Host behind") + f"  ProxyJump {login.host}\n")
+    place = far(home, login, host="behind", ssh_config=config)
     assert (await place.runner.run(["true"])).exit_code == 0
     await place.close()
     strange = home.project.parent / "strange"
     strange.write_text("")
     config.write_text(
-        plain.replace(str(door.known_hosts), str(strange))
+        plain.replace(str(login.known_hosts), str(strange))
         + plain.replace("Host devcluster", "Host behind")
         + "  ProxyJump devcluster\n"
     )
     with pytest.raises(AccessRefused, match="not known"):
-        await far(home, door, host="behind", ssh_config=config).runner.run(["true"])
+        await far(home, login, host="behind", ssh_config=config).runner.run(["true"])
 
 
 @pytest.mark.proves("host-keys-are-checked")
-async def test_a_host_key_that_changes_is_not_taken(home: Home, door: LoginNode) -> None:
+async def test_a_host_key_that_changes_is_not_taken(home: Home, login: LoginNode) -> None:
     known = home.project.parent / "known_hosts"
-    label, kind, key = door.known_hosts.read_text().split()
-    other = (door.key.parent / "id_ed25519.pub").read_text().split()[1]
+    label, kind, key = login.known_hosts.read_text().split()
+    other = (login.key.parent / "id_ed25519.pub").read_text().split()[1]
     for text, words in (("", "not known"), (f"{label} {kind} {other}\n", "has changed")):
         known.write_text(text)
         with pytest.raises(AccessRefused, match=words) as caught:
-            await far(home, door, known_hosts=known).runner.run(["true"])
+            await far(home, login, known_hosts=known).runner.run(["true"])
         assert "SHA256:" in caught.value.message
         assert known.read_text() == text
     known.write_text(f"{label} {kind} {key}\n")
-    place = far(home, door, known_hosts=known)
+    place = far(home, login, known_hosts=known)
     assert (await place.runner.run(["true"])).exit_code == 0
     await place.close()
 

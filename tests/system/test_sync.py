@@ -38,13 +38,13 @@ HOSTILE = [
 
 
 @pytest.fixture
-def mine(fresh: Place, door: LoginNode) -> Laptop:
-    return repository(fresh, door)
+def mine(fresh: Place, login: LoginNode) -> Laptop:
+    return repository(fresh, login)
 
 
-def repository(fresh: Place, door: LoginNode) -> Laptop:
+def repository(fresh: Place, login: LoginNode) -> Laptop:
     """A laptop with a repository of git, whose cluster has an empty folder for it."""
-    made = laptop(fresh, door)
+    made = laptop(fresh, login)
     programs = made.project.parent / "programs"  # all that is on PATH there
     for name in ("git", "rsync"):
         (programs / name).write_text(f'#!/bin/sh\nexec {shutil.which(name)} "$@"\n')

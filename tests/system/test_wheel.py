@@ -128,6 +128,10 @@ def test_make_install_puts_the_command_where_clients_find_it(sources: Path):
     assert done.returncode == 0, done.stderr
     assert ran([own / "bin/slurm-agent-tools", "--version"]).startswith("slurm-agent-tools ")
     assert not (own / "share/slurm-agent-tools/bin/pytest").exists()
+    assert (own / "share/man/man1/slurm-agent-tools-submit_job.1").is_file()
+    assert "complete -o default" in (own / "share/bash-completion/completions/slurm-agent-tools").read_text()
+    assert (own / "share/zsh/site-functions/_slurm-agent-tools").read_text().startswith("#compdef slurm-agent-tools\n")
+    assert (own / "share/fish/vendor_completions.d/slurm-agent-tools.fish").is_file()
 
 
 def test_make_install_takes_no_package_of_another_hash(sources: Path):

@@ -40,10 +40,16 @@ OURS = frozenset(
         "cli.commands.demo_command",
         "cli.commands.demo_project",
         "cli.commands.devcluster_command",
+        "cli.commands.site_check",
+        "cli.commands.site_files",
+        "cli.commands.site_command",
+        "cli.commands.site_install",
+        "server.site.site_layout",
+        "cli.commands.site_trial",
         "cli.commands.workstation_command",
         "cli.commands.workstation_unit",
     )
-)  # they bring up a Slurm of their own: Linux
+)  # they bring up a Slurm of their own, or a service: Linux
 
 
 class Absent(importlib.abc.MetaPathFinder):

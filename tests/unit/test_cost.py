@@ -48,6 +48,11 @@ from slurm_agent_tools.policy.loading import load, shipped
 print(check(sys.stdin.buffer.read(), load(shipped()))[1].verdict)
 """
 MOST_CALLS = 10_000_000  # for one script: the costliest takes 6.4 million, which is less than a second
+HARDLY_ANY = dict.fromkeys(
+    ["one endless line", "parentheses", "ifs", "substitutions", "pipes", "ors", "python: parentheses", "doubling texts", "bytes",
+     "a bomb"], 110_000,
+)  # fmt: skip
+"""Of those that the reader soon has done with."""
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_a_script_made_to_be_slow_gets_an_answer_for_bounded_work(name: str):
     (_, decision), calls = counted(lambda: check(SLOW[name], LOADED))
 
     assert decision.id.startswith("check-")
-    assert calls < MOST_CALLS
+    assert calls < HARDLY_ANY.get(name, MOST_CALLS)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from slurm_agent_tools import errors
 from slurm_agent_tools.cli.main import Parser
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import AgentToolsError, InputError
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,11 @@ def test_a_command_line_that_is_wrong_says_what_is_wrong_and_how_it_is_used(word
 
     assert caught.value.message == said
     assert caught.value.hint.startswith("usage: tool")
+
+
+def test_the_page_of_exit_codes_has_every_error() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentToolsError)]
+    page = (Path(__file__).parents[2] / "docs/reference/exit-codes.md").read_text()
+
+    assert len(kinds) > 15
+    assert [kind.code for kind in kinds if f"| `{kind.code}` | {kind.exit_code} |" not in page] == []

@@ -98,7 +98,7 @@ def test_a_name_that_is_no_setting_is_told_in_plain_words(project):
     [
         ("SLURM_AGENT_POLCY", "Did you mean SLURM_AGENT_POLICY?"),
         ("SLURM_AGENT_SLRUM__CONF", "Did you mean SLURM_AGENT_SLURM?"),
-        ("SLURM_AGENT_XYZ", "slurm-agent-tools doctor lists the settings."),
+        ("SLURM_AGENT_XYZ", "slurm-agent-tools doctor --settings lists them."),
     ],
 )
 def test_a_misspelt_variable_is_an_error_and_no_wish_without_effect(project, monkeypatch, variable, mend):

@@ -29,7 +29,8 @@ GUARDED = {
     "gpu_metrics.series": '"up"', "gpu_metrics.job_label": '"job"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
     "dry_run": '["sh"]', "fleet.quotas": '"all"', "http.open_metrics": "true", "fleet.gpu_steps": "true",
-    "notify.env": '["TOKEN"]', "notify.file": '"/a"', "notify.quiet_hours": '"00:00-23:59"',
+    "notify.least": '"critical"', "fleet.idle_minutes": "1440", "gpu_metrics.timeout": "0.001",
+    "site_socket": '"/tmp/mine.sock"', "notify.env": '["TOKEN"]', "notify.file": '"/a"', "notify.quiet_hours": '"00:00-23:59"',
 }  # fmt: skip
 
 

@@ -325,6 +325,16 @@ class LastAnswers:
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, ...], Document] = {}
+        self._alerts: dict[tuple[str, ...], None] = {}
+
+    def alerts(self, document: Document, *, look: bool) -> list[Document]:
+        """The alerts of an answer that a client hears of: all; where a view looks again, those that are new."""
+        found = document.get("alerts")
+        listed = found if isinstance(found, list) else []  # an error where they could not be read
+        keyed = [((one["code"], one["severity"], one.get("job_id") or ""), one) for one in listed]
+        fresh = [one for key, one in keyed if not (look and key in self._alerts)]
+        self._alerts = dict.fromkeys([*self._alerts, *(key for key, _ in keyed)][-_REMEMBERED:])
+        return fresh
 
     def new(self, tool: str, ask: ToolArguments, body: Document) -> Document:
         """The answer, or what is new in it where the same was asked before; remembers it."""

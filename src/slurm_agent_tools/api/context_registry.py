@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmUnreachable
-from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.context import ClusterContext, SiteJudge
 from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings, SlurmSettings, with_workstation
 from slurm_agent_tools.settings.workstation_place import NAME as WORKSTATION
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, KeptBackdrop, ask_all
@@ -148,7 +148,17 @@ class OpenedContexts:
             reload=reload,
             cluster=name,
             notes=place.notes if isinstance(place, LocalTransport) else tuple,
+            site=self._judge(name, project),
         )
+
+    def _judge(self, name: str, project: str) -> SiteJudge | None:
+        """The site's service judges for its own cluster alone, which is this machine's."""
+        socket = self.settings.site_socket
+        if socket is None or name in self.settings.clusters:
+            return None
+        from slurm_agent_tools.transport.site_socket import SiteClient  # noqa: PLC0415 - where a site has a service
+
+        return SiteClient(str(socket), project, LocalFiles())
 
     def _reload(self, site: tuple[str, bytes] | None) -> Callable[[], LoadedPolicy]:
         from slurm_agent_tools.policy import policy_files  # noqa: PLC0415 - a server answers before it reads its policy

@@ -18,9 +18,16 @@ local EXPECTED = {
 -- Fields of a change that decide how large a job is.
 local SHAPE = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "min_mem_per_node",
-  "min_mem_per_cpu", "min_nodes", "max_nodes", "min_cpus", "max_cpus", "pn_min_cpus",
+  "min_mem_per_cpu", "min_nodes", "max_nodes", "req_nodes", "min_cpus", "max_cpus", "pn_min_cpus",
 }
-local GPU_SHAPE = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes" }
+local COUNTED = {
+  "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres",
+}
+-- CPUs are among them: a job that has GPUs for each task gets more of them with more CPUs.
+local GPU_SHAPE = {
+  "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes", "req_nodes",
+  "min_cpus", "max_cpus", "pn_min_cpus",
+}
 
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
 local HIDDEN = {
@@ -62,6 +69,28 @@ local function of_gpus(text)
   return total
 end
 
+-- How many nodes `a,b[1-3,7],c[1-2]x[1-2]` names: a job gets all of them, however few it asks for.
+local function count_nodes(text)
+  local total = 0
+  local plain = string.gsub(text or "", "%[[^%[%]]*%]", function(ranges) return (string.gsub(ranges, "[,%s]", ";")) end)
+  for name in string.gmatch(plain, "[^,%s]+") do
+    local many = string.lower(name) == "all" and math.huge or 1
+    local rest = string.gsub(name, "%[([^%[%]]*)%]", function(ranges)
+      local count = 0
+      for range in string.gmatch(ranges, "[^;]+") do
+        local first, last = string.match(range, "^(%d+)%-?(%d*)$")
+        if first == nil then error("the nodes " .. text .. " cannot be read") end
+        count = count + math.max(1, (tonumber(last) or tonumber(first)) - tonumber(first) + 1)
+      end
+      many = many * math.max(1, count)
+      return ""
+    end)
+    if string.find(rest, "[%[%]]") then error("the nodes " .. text .. " cannot be read") end
+    total = total + many
+  end
+  return total
+end
+
 local function ceil(value, by)
   return math.ceil(value / by)
 end
@@ -85,9 +114,13 @@ local function shape_of(get)
   }
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
+  local listed = count_nodes(get("req_nodes"))
+  nodes = math.max(nodes, listed)
+  if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
+  shape.layout = get("sockets_per_node") or get("cores_per_socket") or get("threads_per_core")
 
   local gpus = shape.of_job or math.max(
     (shape.of_node or 0) * nodes, (shape.of_task or 0) * shape.tasks,
@@ -153,8 +186,9 @@ local function by_cpu(size, shape, fewest)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
   if shape.of_task and shape.most_nodes > 1 then return node, math.max(gpu, size * task / shape.of_task) end
-  local beside = node -- where GPUs are spread, another node has a task
-  if not shape.of_socket and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
+  -- Where GPUs are spread, another node has a task; with a layout its CPUs come on top.
+  local beside = node
+  if not shape.of_socket and not shape.layout and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
     beside = size * math.max((tasks - 1) * task, least)
   end
   return node, math.max(gpu, beside / fewest, node / shape.gpus)
@@ -206,6 +240,48 @@ local function check_memory(found, get, shape)
     check_size(found, on_node, of_gpu, shape.most_nodes > 1)
   else
     refuse(found, "memory-per-gpu", "memory per GPU is stated, but no GPU; write " .. line)
+  end
+end
+
+-- Slurm looks for `gres` anywhere in a word, and takes signs, blanks and units of several letters for a part of a
+-- number (strtoull(3)): `xgres:gpu:8` and `gpu:+8` are eight GPUs, and would not be counted here.
+local function is_plain_tres(item)
+  local name, taken = string.gsub(item, "^gres[:/]", "")
+  if taken == 0 and string.find(item, "gres", 1, true) or string.find(name, "[^%w_.:=/-]") then return false end
+  local last = string.match(name, "[:=]([^:=]*)$")
+  if last == nil then return true end
+  if string.match(last, "^%d+[kmgt]?$") then return #last <= 15 end
+  if string.find(last, "^%d+p$") or string.find(last, "^%d+[kmgtp]i?b$") then return false end
+  return string.find(last, "^%w") ~= nil
+end
+
+-- Of `gpu:a100:1,gpu:a100:1` the last counts, so that memory is for one GPU and not for two.
+local function is_named_again(item, kinds)
+  local kind = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
+  if kind ~= "gpu" and not string.find(kind, "^gpu[:=]") then return false end
+  local again = kinds[kind] or kinds.gpu or kind == "gpu" and next(kinds) ~= nil
+  kinds[kind] = true
+  return again
+end
+
+-- Words that Slurm may count otherwise than they are counted here. Parts of GPUs count as none in every limit. Of two
+-- sizes of memory, which no command of Slurm's sends, a GPU of another type may get the one that is not looked at.
+local function check_words_of_gpus(found, source)
+  if stated(source, "mem_per_tres") and any(source, { "min_mem_per_node", "min_mem_per_cpu" }) then
+    refuse(found, "memory-per-gpu", "memory is stated twice; write " .. REMEDY.memory_per_gpu)
+  end
+  for _, field in ipairs(COUNTED) do
+    local text, kinds = string.lower(stated(source, field) or ""), {}
+    for item in string.gmatch(text, "[^,]+") do
+      if not is_plain_tres(item) or is_named_again(item, kinds) then
+        refuse(found, "gpus", item .. " does not say plainly how much it asks for; write " .. REMEDY.gpus)
+      end
+    end
+    for name in string.gmatch(text, "[^,:/=%s]+") do
+      if name == "shard" or name == "mps" then
+        refuse(found, "gpus", "parts of GPUs (" .. name .. ") cannot be counted; write " .. REMEDY.gpus)
+      end
+    end
   end
 end
 
@@ -266,17 +342,27 @@ local function check_hours(found, what, count, minutes, tasks)
   end
 end
 
-local function judge_submission(job)
+local function reader_of(job)
   for _, field in ipairs(EXPECTED) do
     if type(job[field]) ~= "number" then error("this Slurm does not tell " .. field) end
   end
-  local found, get = {}, function(field) return stated(job, field) end
-  local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
+  local get = function(field) return stated(job, field) end
   if get("pn_min_memory") and not get("min_mem_per_node") and not get("min_mem_per_cpu") then
     error("this Slurm does not tell the memory")
   end
+  return get
+end
+
+local function refuse_parts(found)
+  refuse(found, "directives", "the parts of a heterogeneous job add up; submit them as one plain job")
+end
+
+local function judge_submission(job)
+  local found, get = {}, reader_of(job)
+  local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
   check_memory(found, get, shape)
   check_gpus(found, shape)
+  check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
   if get("array_inx") ~= nil then
@@ -286,9 +372,7 @@ local function judge_submission(job)
   local _, most = gpu_bounds(shape)
   check_hours(found, "gpu", most, minutes, tasks)
   check_hours(found, "cpu", shape.cpus, minutes, tasks)
-  if get("het_job_offset") ~= nil then
-    refuse(found, "directives", "the parts of a heterogeneous job add up; submit them as one plain job")
-  end
+  if get("het_job_offset") ~= nil then refuse_parts(found) end
   return found
 end
 
@@ -304,11 +388,25 @@ local function after(job, record)
   end
 end
 
-local function judge_change(job, record)
+-- What no job may have changed, whatever it takes: what this file could not judge, and starting again by itself.
+local function judge_fixed(found, job, record)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
-  local found = {}
   local hidden = any(job, HIDDEN)
   if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
+  if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
+  check_words_of_gpus(found, job)
+end
+
+-- The throttle that a change gives an array; Slurm 22.05 has set it before it asks.
+local function new_throttle(job)
+  local throttle = tonumber((string.gsub(job.array_inx, "%%", "")))
+  if throttle == nil then error("the throttle cannot be read") end
+  return throttle
+end
+
+local function judge_change(job, record)
+  local found = {}
+  judge_fixed(found, job, record)
   if any(job, SHAPE) then
     local get = after(job, record)
     local shape = shape_of(get)
@@ -316,13 +414,9 @@ local function judge_change(job, record)
     if any(job, GPU_SHAPE) then check_gpus(found, shape) end
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
-  if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_exclusive(found, stated(job, "shared"))
-  if stated(job, "array_inx") ~= nil then
-    -- Slurm 22.05 has set the throttle before it asks: this is said and logged, and MaxJobsPerUser of the QOS holds.
-    local throttle = tonumber((string.gsub(job.array_inx, "%%", "")))
-    if throttle == nil then error("the throttle cannot be read") end
-    check_array(found, math.huge, throttle)
+  if stated(job, "array_inx") ~= nil then -- this is said and logged, and MaxJobsPerUser of the QOS holds
+    check_array(found, math.huge, new_throttle(job))
   end
   return found
 end
@@ -336,11 +430,13 @@ end
 
 local function answer(found, uid, tell)
   for _, one in ipairs(found) do
-    local line = string.format("%s: %s", one.rule, one.text)
+    local line = string.sub(string.format("%s: %s", one.rule, one.text), 1, 500) -- what a user wrote stays one line
+    line = string.gsub(line, "%c", "?")
     slurm.log_info("slurm-agent-tools floor: refused uid %.0f: %s", uid, line)
     if tell then slurm.log_user("%s", line) end
   end
-  return found[1] and found[1].code or slurm.SUCCESS
+  if found[1] == nil then return slurm.SUCCESS end
+  return found[1].code or -1 -- whatever this Slurm calls its errors
 end
 
 -- Slurm lets a job through when its functions fail. Here an error refuses.
@@ -356,7 +452,7 @@ end
 
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
-    if exempt(job, uid, job.account or job.default_account) then return slurm.SUCCESS end
+    if exempt(job, uid, stated(job, "account") or job.default_account) then return slurm.SUCCESS end
     local code = answer(judge_submission(job), uid, true)
     job.requeue = 0
     return code
@@ -369,6 +465,3 @@ function slurm_job_modify(job, record, parts, uid)
     return answer(judge_change(job, record), uid, false)
   end)
 end
-
-slurm.log_info("slurm-agent-tools floor: policy %s", POLICY)
-return slurm.SUCCESS

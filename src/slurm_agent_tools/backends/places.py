@@ -14,6 +14,7 @@ from datetime import date
 
 from slurm_agent_tools.backends.pages import BackendPage, FoundPage, Kind, PageQueue, Purpose
 from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.settings import LOCAL
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
 HOUR = 3600
@@ -386,3 +387,12 @@ def as_written(common: BackendPlace, page: BackendPage, queue: PageQueue) -> Bac
         wait=wait,
         facts=(f"What is known of {common.backend} stands on its page; nothing was measured there.",),
     )
+
+
+def with_this_machine(known: list[BackendPlace]) -> list[BackendPlace]:
+    """A machine without a Slurm could have one: that is said, instead of that its Slurm does not answer."""
+    missing = [place for place in known if place.cluster == LOCAL and place.problem == NOT_UP]
+    if any(place.local for place in known) or not missing:
+        return known
+    here = BackendPlace(WORKSTATION, "", "production", kind="workstation", problem=NOT_UP, gpus_per_node=None)
+    return [here, *(place for place in known if place not in missing)]

@@ -1,6 +1,6 @@
 """The command line: one subcommand per tool beside serve, policy, init, devcluster, demo and doctor.
 
-A command's module is imported when it is called, and none but `serve` imports the MCP SDK, which takes a second.
+A command's module is imported when it is called, and none but `serve` and `connect` the MCP SDK, which takes a second.
 Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 blocked, 4 not finished or not confirmed yet.
 """
 
@@ -10,6 +10,7 @@ import argparse
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -27,6 +28,8 @@ Guarded Slurm tools for coding agents. The tools (--json prints the document tha
 {tools}
 Around them:
   serve             speak MCP on standard input and output; --http over HTTP
+  connect           speak MCP as serve does, with the site's service as the judge of submissions
+  site              install, check, remove, serve: the guard as a service of the site (administrators)
   token             make, list and revoke tokens for the server over HTTP
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
@@ -40,20 +43,25 @@ Around them:
   findings          what the cluster does badly, by its accounting, and what would mend it
   plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   fleet             what there is, is free or idle, costs, who waits; --match, --watch
-  dashboard         the same and more as pages for a browser
+  dashboard         pages for a browser: what runs, waits, is free and idle, campaigns, costs, decisions
   watch             send alerts where people are, each once: mail, Slack, ntfy, ...
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
   devcluster        up, status, down, env: a private real Slurm for trying and testing
   demo              show the whole way on a devcluster
-  doctor            settings and where each came from, and whether Slurm answers
+  doctor            what works here and what does not, the settings and where each came from
+  completion        what makes bash, zsh or fish complete commands and options
 
 slurm-agent-tools COMMAND --help says more."""
+
+_SUMMARY = re.compile(r"^  ([a-z_]+) {2,}(\S.*)$", re.MULTILINE)
 
 # Modules with add_arguments(parser) and run(args) -> exit code; run may be async.
 _MODULES = {
     "serve": "slurm_agent_tools.cli.commands.serve_command",
+    "connect": "slurm_agent_tools.cli.commands.connect_command",
+    "site": "slurm_agent_tools.cli.commands.site_command",
     "token": "slurm_agent_tools.cli.commands.token_command",
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
@@ -75,6 +83,7 @@ _MODULES = {
     "findings": "slurm_agent_tools.cli.commands.findings_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
     "campaign": "slurm_agent_tools.cli.commands.campaign_command",
+    "completion": "slurm_agent_tools.cli.commands.completion_command",
 }
 
 COMMANDS = tuple(_MODULES)
@@ -106,11 +115,13 @@ def command() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in {"-h", "--help", "help", "--version"}:
+    if not words:
+        return _guarded("help", False, _first_contact)
+    if words[0] in {"-h", "--help", "help", "--version"}:
         from slurm_agent_tools.api import printing
 
         printing.lines([f"slurm-agent-tools {__version__}" if words[:1] == ["--version"] else _overview()])
-        return DONE if words else INVALID
+        return DONE
     if words[0] in _MODULES:
         return _guarded(words[0], "--json" in words, lambda: _command(words[0], words[1:]))
     return tool_main(words[0], words[1:], json=False)
@@ -136,6 +147,26 @@ def _overview() -> str:
     return _OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in published(toolsets)))
 
 
+def _first_contact() -> int:
+    from slurm_agent_tools.api import printing
+    from slurm_agent_tools.cli.commands import first_contact
+
+    printing.lines(first_contact.lines())
+    return DONE
+
+
+def summaries() -> dict[str, str]:
+    """What each command is for, in a line, as the overview tells it."""
+    return dict(_SUMMARY.findall(_OVERVIEW))
+
+
+def command_parser(name: str) -> Parser:
+    """What reads the words of a command that is no tool."""
+    parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
+    _module(_MODULES[name]).add_arguments(parser)
+    return parser
+
+
 def _command(name: str, words: list[str]) -> int:
     import inspect
 
@@ -143,8 +174,7 @@ def _command(name: str, words: list[str]) -> int:
 
     _whole(words)
     module = _module(_MODULES[name])
-    parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
-    module.add_arguments(parser)
+    parser = command_parser(name)
     mixed = getattr(module, "MIXED", False)  # options may stand between its words
     args = parser.parse_intermixed_args(words) if mixed else parser.parse_args(words)
     if inspect.iscoroutinefunction(module.run):
@@ -199,6 +229,8 @@ def _tell(error: Exception, name: str, *, as_json: bool) -> None:
 
 _REQUIRED = "the following arguments are required: "
 
+_WRONG = re.compile(r"unrecognized arguments: (.*)|invalid choice: '([^']*)'", re.DOTALL)
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are our errors."""
@@ -209,4 +241,19 @@ class Parser(argparse.ArgumentParser):
         if message.startswith(_REQUIRED):
             missing = message.removeprefix(_REQUIRED)
             raise InputError(missing, None, "are required" if ", " in missing else "is required", hint=hint)
-        raise InputError("arguments", None, message, hint=hint)
+        raise InputError("arguments", None, message, hint=self._meant(message) + hint)
+
+    def _meant(self, message: str) -> str:
+        """What is near to the words that the message complains of."""
+        from difflib import get_close_matches
+
+        from slurm_agent_tools.cli.commands import command_tree
+
+        wrong = _WRONG.search(message)
+        known = command_tree.suggestions(self) if wrong else ()
+        near = [
+            each
+            for word in (wrong[1] or wrong[2] if wrong else "").split()
+            for each in get_close_matches(word, known, 1, 0.7)
+        ]
+        return f"Did you mean {near[0]}? " if near else ""

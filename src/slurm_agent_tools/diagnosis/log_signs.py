@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 from slurm_agent_tools.diagnosis.excerpt import read_text, split_rank
 from slurm_agent_tools.diagnosis.signatures import escaped, matching, shortest, signatures
@@ -157,3 +158,101 @@ def _in_turn(places: Sequence[SignPosition], groups: Sequence[list[int]]) -> Ite
         for group in filter(None, groups):
             yield places[group.pop(0 if turn % 3 == 1 else -1)]
         turn += 1
+
+
+# --- The search where the file is: one constant text for `sh`, its words, and how what it prints is read --------------
+
+# File, places and expression are its arguments. What grep prints serves to choose the places; what is shown is read
+# from the file afterwards.
+
+Reach = Literal["all", "rest", "part"]
+"""How much of a file is searched: all of it, from a byte on, or a part."""
+
+FIRST, LAST = 300, 500  # lines that come back of all that match
+
+_KINDS = 500
+
+_FLOOD, _TEXT = 20_000, 8 * 2**20  # lines that match, and their bytes: so many are no signs any more
+
+_SHOWN = 600  # bytes of a line
+
+LONGEST = 900.0  # seconds for any search
+
+# A line that does not fit into that much memory (in KB) ends the search, not the login node.
+# As much CPU time as a search may take ends one whose caller was killed.
+_CAP = f"ulimit -v 400000 2>/dev/null; ulimit -t {LONGEST:.0f} 2>/dev/null; "
+
+_GREP = 'grep -a -b -i -E -m "$4" -e "$2"'
+
+_LINES = _GREP + " -n"  # counting takes long where lines are short
+
+_AWK = ' | awk "$3"'
+
+_COUNTED = ' | awk -v counted=1 "$3"'
+
+# What a progress bar or a hole leaves is taken for line ends, so that no line is longer than the memory.
+_CUT = r'tr "\r\000" "\n\n"'
+
+# Moves on in the file that is standard input: grep reads it twice as fast as a pipe.
+_FROM = 'dd bs=1 skip="$5" count=0 2>/dev/null || echo "cannot begin there" >&2; '
+
+_PART = 'head -c "$6" | '
+
+_SCRIPTS = {  # (how much of the file, its lines as they are)
+    ("all", True): _CAP + _LINES + ' < "$1"' + _COUNTED,
+    ("all", False): _CAP + _CUT + ' < "$1" | ' + _GREP + _AWK,
+    ("rest", True): _CAP + "{ " + _FROM + _LINES + '; } < "$1"' + _COUNTED,
+    ("rest", False): _CAP + "{ " + _FROM + _CUT + '; } < "$1" | ' + _GREP + _AWK,
+    ("part", True): _CAP + "{ " + _FROM + _PART + _LINES + '; } < "$1"' + _COUNTED,
+    ("part", False): _CAP + "{ " + _FROM + _PART + _CUT + '; } < "$1" | ' + _GREP + _AWK,
+}
+
+# Prints "line:offset:skipped:text" of the first lines, of the first of each kind (alike but for numbers), of the last
+# lines, then how many there were, and ends where they are a flood. In a line that is long the text begins shortly
+# before the sign.
+_CHOOSE = """{
+  match($0, head); place = (counted ? "" : "0:") substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1); skip = 0
+  if (length(text) > width && match(tolower(text), ENVIRON["SIGNS"]) && RSTART > 200) skip = RSTART - 200
+  shown = place skip ":" substr(text, skip + 1, width)
+  kind = substr(text, skip + 1, 120); gsub(/[0-9]+/, "", kind)
+  if (!(kind in seen) && kinds < most) { kinds++; seen[kind] = 0 }
+  fresh = (kind in seen) && seen[kind]++ < 3
+  if (NR <= first || fresh) print shown; else ring[others++ % last] = shown
+  bytes += length($0); if (NR == most_lines || (bytes > most_bytes && NR >= last)) { flood = 1; exit }
+}
+END {
+  for (i = (others > last ? others - last : 0); i < others; i++) print ring[i % last]
+  print (flood ? "flood:" : "lines:") NR
+}"""
+
+_PROGRAM = (
+    f"BEGIN {{ width = {_SHOWN}; first = {FIRST}; most = {_KINDS}; last = {LAST};"
+    f" most_lines = {_FLOOD}; most_bytes = {_TEXT};"
+    ' head = counted ? "^[0-9]+:[0-9]+:" : "^[0-9]+:" } ' + _CHOOSE
+)
+
+_FOUND = re.compile(rb"(\d+):(\d+):(\d+):(.*)")
+
+_END = re.compile(rb"(lines|flood):(\d+)")
+
+
+def command(path: str, span: tuple[int, int], search: LogSearch, reach: Reach) -> tuple[list[str], Mapping[str, str]]:
+    """The words and the environment of a search in a range (offset, size) of a file."""
+    expression = search.expression
+    words = [path, expression, _PROGRAM, str(_FLOOD), str(span[0]), str(span[1])]
+    return ["sh", "-c", _SCRIPTS[reach, search.plain], "sh", *words], {"LC_ALL": "C", "SIGNS": expression}
+
+
+def parsed(stdout: bytes) -> SearchResult | None:
+    """What such a search printed; None where it did not come to its end."""
+    lines = stdout.split(b"\n")
+    end = _END.fullmatch(lines[-2]) if len(lines) > 1 else None
+    if end is None:
+        return None
+    found = (_FOUND.fullmatch(line) for line in lines[:-2])
+    places = sorted((_place(match) for match in found if match is not None), key=lambda place: place.offset)
+    return SearchResult(tuple(places), int(end[2]), flood=end[1] == b"flood")
+
+
+def _place(match: re.Match[bytes]) -> SignPosition:
+    return SignPosition(int(match[1]), int(match[2]) + int(match[3]), match[4].decode("utf-8", "replace"))

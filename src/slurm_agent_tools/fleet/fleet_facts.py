@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.job import Job, JobRecord, PastWaits, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.shapes import Alert
@@ -30,6 +31,7 @@ class FleetFacts:
     has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`: the most GPU
     hours a day that the policy lets a caller ask for.
     `partition_prices`: of a GPU hour; None where that is in another currency than `rates`.
+    `associations`: the accounts that the caller may submit under; `version` of Slurm, empty where it is not known.
     `hidden_jobs`: the site shows a user no jobs of others (PrivateData).
     """
 
@@ -40,6 +42,8 @@ class FleetFacts:
     reservations: Sequence[Reservation] | None = None
     preemption: str | None = None
     hidden_jobs: bool = False
+    version: str = ""
+    associations: tuple[Association, ...] | None = None
     need: FleetNeed | None = None
     mine: tuple[Job, ...] = ()
     mine_not_asked: int = 0
@@ -87,9 +91,10 @@ class FleetFacts:
         """Why a job of this partition can lose its nodes; None where nothing says so."""
         if partition.name in self.settings.may_vanish:
             return "the settings say so"
+        if self.preemption != "partition_prio" or partition.preempt_mode in {"OFF", ""}:
+            return None
         mine = {node.name for node in self.nodes if partition.name in node.partitions}
         above = {name for name, other in self.partitions.items() if other.tier > partition.tier}
-        shared = any(node.name in mine and above.intersection(node.partitions) for node in self.nodes)
-        if self.preemption == "partition_prio" and shared and partition.preempt_mode not in {"OFF", ""}:
+        if any(node.name in mine and above.intersection(node.partitions) for node in self.nodes):
             return f"jobs of a higher partition end its own (PreemptMode {partition.preempt_mode})"
         return None

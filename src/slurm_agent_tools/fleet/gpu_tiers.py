@@ -80,8 +80,11 @@ def tier_of_node(node: Node, settings: FleetSettings) -> str:
     """The tier of a node: that of most of its GPUs."""
     if not node.gpus:
         return CPU_ONLY
+    every = kinds(node)
+    if len(every) == 1:
+        return tier_of_memory(gpu_memory(next(iter(every)), settings.gpu_memory).size, settings)
     counts: Counter[str] = Counter()
-    for kind, number in kinds(node).items():
+    for kind, number in every.items():
         counts[tier_of_memory(gpu_memory(kind, settings.gpu_memory).size, settings)] += number
     return counts.most_common(1)[0][0] if counts else NOT_KNOWN
 

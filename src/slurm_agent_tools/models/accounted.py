@@ -45,6 +45,15 @@ class AccountedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Association:
+    """An account that a user may submit under, with the QOS there; `partition` None where it holds for all."""
+
+    account: str
+    qos: frozenset[str]
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpan:
     """Nodes that were not there for everybody from `start` to `end`: down or drained, or kept by a reservation.
 

@@ -42,6 +42,7 @@ class Node:
     gpu_groups: tuple[GpuGroup, ...] = ()
     since: datetime | None = None
     flags: frozenset[str] = frozenset()  # Slurm's words beside the state: CLOUD, DRAIN, MAINTENANCE, RESERVED
+    features: frozenset[str] = frozenset()  # what --constraint can name of it now
 
     @property
     def troubled(self) -> bool:

@@ -284,7 +284,8 @@ _ITEM = re.compile(r"(?:gres[:/])?(?P<name>[A-Za-z_][\w.-]*)(?P<rest>.*)", re.IG
 
 _COUNT = re.compile(r"(\d{1,6})([kmg]?)", re.IGNORECASE)
 
-_TYPE = re.compile(r"[A-Za-z_][\w.-]*|\d[\w.-]*[A-Za-z_][\w.-]*")
+_TYPE = re.compile(r"(?!\d+[kmgtp](?:i?b)?$)(?:[A-Za-z_][\w.-]*|\d[\w.-]*[A-Za-z_][\w.-]*)", re.IGNORECASE)
+"""Not what Slurm reads as a number with a unit: `8kb` is 8000 GPUs, and a number that is long enough overflows."""
 
 
 def gres(text: str) -> int | None:
@@ -324,7 +325,7 @@ def per_task(text: str) -> tuple[int | None, int | None]:
     gpu_items: list[str] = []
     for item in text.split(","):
         match = re.fullmatch(r"\s*(cpu|(?:gres/)?gpu(?:[:/][A-Za-z_][\w.-]*)?|[A-Za-z_/][\w./-]*)[:=](\w+)\s*", item)
-        if match is None:
+        if match is None or "gres" in match[1].removeprefix("gres/"):  # which Slurm finds wherever it stands
             raise ValueError(f"not a list of resources per task: {text!r} (write cpu=4,gres/gpu=1)")
         if match[1] == "cpu":
             cpus = count(match[2])

@@ -10,7 +10,7 @@ from slurm_agent_tools.models.arguments import StrictModel, ToolArguments
 
 
 class ResourcesAsked(StrictModel):
-    """What one job needs, over all its nodes."""
+    """What one job needs on all nodes."""
 
     gpus: int = Field(0, ge=0)
     cpus: int | None = Field(None, ge=1)
@@ -24,12 +24,12 @@ class ChooseBackend(ToolArguments):
     script: str | None = Field(None, description="Batch script in the project")
     args: list[str] | None = Field(None, description="Its arguments")
     resources: ResourcesAsked | None = None
-    expected: str | None = Field(None, description="How long one job runs, e.g. 2h; default from earlier runs")
-    jobs: int = Field(1, ge=1, le=100000, description="Independent jobs of this kind")
-    restartable: bool | None = Field(None, description="Can it go on from a checkpoint?")
+    expected: str | None = Field(None, description="Run time, e.g. 2h; default earlier runs")
+    jobs: int = Field(1, ge=1, le=100000, description="Independent jobs like it")
+    restartable: bool | None = Field(None, description="Goes on from a checkpoint?")
     urgency: Literal["normal", "urgent"] = "normal"
-    new_configuration: bool | None = Field(None, description="Never tried yet; default what is known")
-    budget: float | None = Field(None, ge=0, allow_inf_nan=False, description="Money for all of it")
+    new_configuration: bool | None = Field(None, description="Never tried; default what is known")
+    budget: float | None = Field(None, ge=0, allow_inf_nan=False, description="Money for all")
 
 
 class JobAsked(StrictModel):
@@ -81,7 +81,7 @@ class SyncFiles(ToolArguments):
 
     direction: Literal["push", "pull", "status"]
     paths: list[str] | None = Field(None, max_length=1000, description="Only these files or patterns (logs/**/*.out)")
-    delete: list[str] | None = Field(None, max_length=1000, description="push: files to delete there, each by its name")
+    delete: list[str] | None = Field(None, max_length=1000, description="push: files to delete there, by name")
     dry_run: bool = False
 
 
@@ -112,6 +112,8 @@ class FleetNeed(StrictModel):
     gpu_memory: str | None = Field(None, description="Each, e.g. 40G")
     gpus: int = 1
     memory: str | None = None
+    constraint: str | None = None
+    time_limit: str | None = None
 
 
 class GetFleet(ToolArguments):

@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Literal
 
 from pydantic import BaseModel
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, LONGEST_SIGNED_TICKET
 from slurm_agent_tools.policy.document import SETTABLE, Limits, Policy
 from slurm_agent_tools.policy.evaluate import RULES, format_result
 from slurm_agent_tools.policy.loading import LoadedPolicy
@@ -29,35 +31,91 @@ _HEAD = """\
 -- policy  {title}
 -- sha256  {digest}
 --
--- It holds the end of each `justify` band: the controller sees neither a written reason nor a person's approval. So
--- what the policy allows with a reason passes here, and a request beyond it is refused even where a person approved
--- it, unless the user or the account is exempt below. Root always passes. Nothing else is let through in silence:
--- what cannot be counted is refused.
---
+{holds}
 -- Memory, GPUs, time, whole nodes, arrays and the parts of heterogeneous jobs are judged when a job is submitted and
 -- when its owner changes it; requeue is switched off. How many jobs and array tasks of a user run at once is for QOS
 -- limits (`slurm-agent-tools policy export qos`): Slurm sets a new throttle of an array before it asks this file.
 """
 
+_WITHOUT_TICKETS = """\
+-- It holds the end of each `justify` band: the controller sees neither a written reason nor a person's approval. So
+-- what the policy allows with a reason passes here, and a request beyond it is refused even where a person approved
+-- it, unless the user or the account is exempt below. Root always passes. Nothing else is let through in silence:
+-- what cannot be counted is refused.
+--"""
+
+_WITH_TICKETS = """\
+-- It holds the free band of each limit. Beyond it, and for users and accounts named below as agents at any size, a job
+-- needs a ticket of the site's service: for one job of one user, for minutes, with ceilings of what it may take. The
+-- ceilings stand in the job's AdminComment, and its owner can change the job within them. Root always passes. Nothing
+-- else is let through in silence: what cannot be counted is refused.
+--"""
+
+_TAIL = """
+slurm.log_info("slurm-agent-tools floor: policy %s", POLICY)
+return slurm.SUCCESS
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TicketSource:
+    """Where the plugin finds tickets: in a folder, or signed with one of the keys in these files, the newest first.
+
+    `spent` is the plugin's own file of the signed tickets that were used, beside the first key where none is given.
+    """
+
+    folder: str | None = None
+    keys: tuple[str, ...] = ()
+    spent: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, spent: str | None = None) -> TicketSource:
+        """Of `files:FOLDER` or `hmac:KEYFILE[,OLDKEYFILE]`. Raises InputError."""
+        kind, _, rest = text.partition(":")
+        paths = rest.split(",")
+        if kind == "files" and len(paths) == 1 and spent is None:
+            return cls(folder=_path("tokens", rest))
+        if kind == "hmac" and len(paths) <= 2:
+            keys = tuple(_path("tokens", path) for path in paths)
+            return cls(keys=keys, spent=_path("spent_tickets", spent or f"{keys[0]}.spent"))
+        hint = "Write files:/a/folder, or hmac:/a/key and perhaps ,/the/old/key (--spent-tickets goes with hmac)."
+        raise InputError("tokens", text, "says neither where tickets lie nor how they are signed", hint=hint)
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the controller does not tell its plugin. `most_gpus_per_node` None: not known, so any placement counts."""
+    """What the controller does not tell its plugin. `most_gpus_per_node` None: not known, so any placement counts.
+
+    `tickets` None: no service of the site gives any. Jobs of agents are let in with a ticket alone.
+    """
 
     exempt_users: Sequence[str] = ()
     exempt_accounts: Sequence[str] = ()
     threads_per_core: int = 1
     most_gpus_per_node: int | None = None
+    tickets: TicketSource | None = None
+    agent_users: Sequence[str] = ()
+    agent_accounts: Sequence[str] = ()
 
 
 def job_submit_lua(loaded: LoadedPolicy, site: Site | None = None) -> str:
     """The whole job_submit.lua. The same policy and site give the same bytes. Raises InputError."""
-    template = (resources.files("slurm_agent_tools") / "assets" / "floor.lua").read_text(encoding="utf-8")
-    head = _HEAD.format(title=_plain(f"{loaded.name}, version {loaded.version}"), digest=loaded.sha256)
-    settings = _settings(site or Site())
-    return "\n".join(
-        [head, *settings, "", *_limits(loaded.policy.limits), f"local POLICY = {_quoted(_title(loaded))}"]
-    ) + ("\n" + template)
+    site = site or Site()
+    if site.tickets is None and (site.agent_users or site.agent_accounts):
+        problem = "can be named only where the site gives tickets"
+        raise InputError(
+            "agent_users", ", ".join([*site.agent_users, *site.agent_accounts]), problem, hint="Add --tokens."
+        )
+    holds = _WITHOUT_TICKETS if site.tickets is None else _WITH_TICKETS
+    title = _plain(f"{loaded.name}, version {loaded.version}")
+    limits = _limits(loaded.policy.limits, "justify" if site.tickets is None else "free")
+    parts = [_HEAD.format(title=title, digest=loaded.sha256, holds=holds), *_settings(site), "", *limits]
+    parts += [f"local POLICY = {_quoted(_title(loaded))}"]
+    files = ["floor.lua"] if site.tickets is None else ["floor.lua", "hmac_sha256.lua", "tickets.lua"]
+    if site.tickets is not None and site.tickets.folder is not None:
+        files.remove("hmac_sha256.lua")
+    folder = resources.files("slurm_agent_tools") / "assets"
+    return "".join(["\n".join(parts), "\n", *((folder / name).read_text(encoding="utf-8") for name in files), _TAIL])
 
 
 def qos_lines(loaded: LoadedPolicy, names: Sequence[str] = ("normal",)) -> str:
@@ -88,15 +146,41 @@ def _settings(site: Site) -> list[str]:
         f"local THREADS_PER_CORE = {threads}",
         "-- The most GPUs of one node; math.huge where it is not known, and then GPUs may lie one on each node.",
         f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
+        *(() if site.tickets is None else _ticket_settings(site, site.tickets)),
     ]
 
 
-def _limits(limits: Limits) -> list[str]:
+def _ticket_settings(site: Site, source: TicketSource) -> list[str]:
+    users = [_name("agent_users", name) for name in site.agent_users]
+    accounts = [_name("agent_accounts", name) for name in site.agent_accounts]
+    if source.folder is not None:
+        where = [
+            f"  folder = {_quoted(source.folder)}, -- of the service; the controller renames into its folder `used`"
+        ]
+    else:
+        where = [
+            f"  keys = {{ {', '.join(map(_quoted, source.keys))} }},",
+            f"  spent = {_quoted(source.spent or '')}, -- in a folder of SlurmUser's own",
+            f"  script_bytes = {LARGEST_SIGNED_SCRIPT},",
+            f"  word_bytes = {LONGEST_SIGNED_TICKET},",
+        ]
+    return [
+        "-- Whose jobs are let in with a ticket alone, at any size.",
+        f"local AGENT_USERS = {_set(users)}",
+        f"local AGENT_ACCOUNTS = {_set(accounts)}",
+        "-- Where tickets are.",
+        "local TICKETS = {", *where, "}",
+    ]  # fmt: skip
+
+
+def _limits(limits: Limits, band: Literal["free", "justify"]) -> list[str]:
+    """The ends of these bands."""
+    longest: int = getattr(limits.time_limit, band)
     numbers = {
-        "memory_per_gpu": limits.memory_per_gpu.justify // _MIB,
-        "memory_without_gpus": limits.memory_without_gpus.justify // _MIB,
-        "gpus": limits.gpus.justify,
-        "time": limits.time_limit.justify // 60,
+        "memory_per_gpu": getattr(limits.memory_per_gpu, band) // _MIB,
+        "memory_without_gpus": getattr(limits.memory_without_gpus, band) // _MIB,
+        "gpus": getattr(limits.gpus, band),
+        "time": longest // 60,
         "jobs": limits.max_concurrent_jobs,
         "gpu_hours": limits.gpu_hours_per_job,
         "cpu_hours": limits.cpu_hours_per_job,
@@ -106,7 +190,7 @@ def _limits(limits: Limits) -> list[str]:
         "memory_without_gpus": f"--mem={format_memory(limits.memory_without_gpus.free)} as the only memory option",
         "gpus": f"--gpus={limits.gpus.free}",
         "time": f"--time={format_duration(limits.time_limit.free)}",
-        "most_time": format_duration(limits.time_limit.justify),
+        "most_time": format_duration(longest),
     }
     known = [f"  {key} = {value:.15g}," for key, value in numbers.items() if value is not None]
     return [
@@ -161,6 +245,12 @@ def _name(field: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(field, name, "is not a name of Slurm's", hint="Use letters, digits and . _ @ -")
     return name
+
+
+def _path(field: str, path: str) -> str:
+    if not path.startswith("/") or not (path.isascii() and path.isprintable()):
+        raise InputError(field, path, "is not an absolute path in plain letters")
+    return path.rstrip("/") or "/"
 
 
 def _positive(field: str, value: int) -> int:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.decision import PROVEN, SITE_WORTH, WORTH, Channel
-from slurm_agent_tools.policy.document import BANDS, ORDER, Bands, Level, Part, Policy, Tighter, harsher
+from slurm_agent_tools.policy.document import BANDS, ORDER, SETTABLE, Bands, Level, Part, Policy, Tighter, harsher
 from slurm_agent_tools.text import yaml_documents
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded
 from slurm_agent_tools.units import format_duration, human_memory
@@ -285,10 +285,17 @@ def _validate(name: str, data: Mapping[str, object], lines: Mapping[KeyPath, int
         where = name if line is None else f"{name}, line {line}"
         unknown = first["type"] == "extra_forbidden"
         problem = "is not a field of a policy" if unknown else first["msg"].removeprefix("Value error, ")
-        alike = get_close_matches(str(place[-1]), _fields_at(place[:-1]), n=1) if unknown else []
+        wrong, known = (place[-1], _fields_at(place[:-1])) if unknown else _rule_names(place, first.get("input"))
+        alike = get_close_matches(str(wrong), known, n=1) if known else []
         hint = f"Did you mean `{alike[0]}`? " if alike else ""
         hint += f"Correct `{field_name}` in {where}."
         raise ConfigError(field_name, first.get("input"), f"{problem} ({where})", hint=hint) from error
+
+
+def _rule_names(place: tuple[int | str, ...], given: object) -> tuple[object, list[str]]:
+    """A rule that there is not, and those that there are."""
+    wrong = [rule for rule in given if rule not in SETTABLE] if place == ("rules",) and isinstance(given, dict) else []
+    return (wrong[0], list(SETTABLE)) if wrong else ("", [])
 
 
 def _fields_at(place: tuple[int | str, ...]) -> list[str]:

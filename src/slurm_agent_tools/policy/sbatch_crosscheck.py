@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from slurm_agent_tools.models import sbatch_options
+from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.geometry import LAYOUT, layout, listed_nodes
 from slurm_agent_tools.models.request import Directive, JobRequest
 
@@ -221,3 +223,22 @@ _FORMS: Mapping[str, Form] = {
     "gres-flags": _lower,
     "no-kill": lambda text: "unset" if text == "off" else text,
 }  # fmt: skip
+
+
+# --- What comes of a difference ---------------------------------------------------------------------------------------
+
+
+_RULE = "directives"
+
+_REMEDY = (
+    "Write each named option plainly on a line of its own, like `#SBATCH --mem=16G`. If it stays, show this to a"
+    " person: a plugin of this site's Slurm may add or change options (cli_filter, SPANK)."
+)
+
+
+def denied(decision: Decision, differences: list[str]) -> Decision:
+    """The decision with rule `directives` against the request."""
+    message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(differences)}."
+    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(differences), limit=0, remedy=_REMEDY)
+    rules = tuple(denied if rule.id == _RULE else rule for rule in decision.rules)
+    return replace(decision, verdict="deny", rules=rules)

@@ -210,8 +210,13 @@ def _read_shell(state: ReadingState, source: TextToRead, content: bytes) -> Gene
         return
     with within(state.effort):
         args = state.args if source.depth == 0 else source.args
-        program = read_shell(tree, args=args, script=state.script, zero=source.zero)
-    _collect(state, program, source, offset=source.line - 1)
+        around = [{}, *reading_state.inherited(state, source.content)] if state.variables else [{}]
+        found: list[Program] = []
+        for variables in around:  # as it stands first: not all of them may be set, or exported
+            program = read_shell(tree, args=args, script=state.script, zero=source.zero, variables=variables)
+            found.append(program.without(found))
+    for program in found:
+        _collect(state, program, source, offset=source.line - 1)
 
 
 def _scan(state: ReadingState, source: TextToRead, why: str, line: int = 0) -> None:
@@ -234,6 +239,8 @@ def _collect(state: ReadingState, program: Program, source: TextToRead, *, offse
     for rule, what, level, line in program.findings:
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
+    for name, values in program.variables.items():
+        state.variables[name] = list(dict.fromkeys([*state.variables.get(name, ()), *values]))
     state.copied |= program.copied
     state.fetched += program.fetched[:16]
     if program.folders:

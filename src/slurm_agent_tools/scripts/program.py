@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -109,7 +109,18 @@ class Program:
     folders: list[str] = field(default_factory=list)  # that it changes to
     passes: list[PassedCommand] = field(default_factory=list)
     idles: list[IdleCommand] = field(default_factory=list)
+    variables: dict[str, list[str]] = field(default_factory=dict)  # that it sets, to what is known
     notes: set[str] = field(default_factory=set)  # what matters together with something else
+
+    def without(self, others: Sequence[Program]) -> Program:
+        """This, but for what other readings of the text found as well."""
+        for other in others:
+            self.findings = dict.fromkeys(found for found in self.findings if found not in other.findings)
+            texts, files, idles = set(other.texts), set(other.files), set(other.idles)
+            self.texts = [one for one in self.texts if one not in texts]
+            self.files = [one for one in self.files if one not in files]
+            self.idles = [one for one in self.idles if one not in idles]
+        return self
 
     def find(self, rule: str, what: str, line: int, level: Level = "deny") -> None:
         """Note a finding, once per rule, text and line."""

@@ -26,6 +26,8 @@ from slurm_agent_tools.scripts.shell_words import SIGNS, UNKNOWN, Node
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of
 
 _FLAGS = re.compile(rb"\$\{\([^(){}\s]*\)[^{}\n]*\}|\$\{\.[\w.]+\}")
+_USED = re.compile(r"\$\{?!?(\w+)")
+_MOST_VALUES = 4  # of a variable that is set around a text, for each of which the text is read
 _WHERE = re.compile(r"(?:line )?(\d+):\d+: (.*)", re.DOTALL)
 
 
@@ -143,6 +145,7 @@ class ReadingState:
     copied: dict[str, str] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
+    variables: dict[str, list[str]] = field(default_factory=dict)  # that texts around set, to what is known
     seen: set[tuple[str, str, tuple[str, ...] | None, str | None]] = field(default_factory=set)
     todo: deque[TextToRead] = field(default_factory=deque)
     wanted: deque[tuple[RunFile, TextToRead]] = field(default_factory=deque)
@@ -182,9 +185,22 @@ class ReadingState:
         return len(self.answers) >= MAX_ASKED or read > MAX_OPENED
 
 
+def inherited(state: ReadingState, text: str) -> Iterator[dict[str, str]]:
+    """What variables that a text uses are set to around it, for each value that one has; beyond that anything."""
+    used = {name: values for name in set(_USED.findall(text)) if (values := state.variables.get(name))}
+    for number in range(min(_MOST_VALUES, max(map(len, used.values()), default=0))):
+        yield {
+            name: values[min(number, len(values) - 1)] if len(values) <= _MOST_VALUES else UNKNOWN
+            for name, values in used.items()
+        }
+
+
 def exports(state: ReadingState, request: JobRequest) -> None:
-    """Variables that choose devices, set by `--export`."""
+    """Variables that are set by `--export`: those that choose devices count by themselves."""
     for directive in request.find("export"):
+        for name, sign, value in (part.partition("=") for part in (directive.value or "").split(",")):
+            if sign and name.isidentifier():
+                state.variables.setdefault(name, []).append(value)
         setting = SETS_DEVICES.search(directive.value or "")
         if setting is not None:
             state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)

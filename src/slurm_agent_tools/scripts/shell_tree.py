@@ -135,9 +135,12 @@ def words_of(call: Node, known: KnownVariables) -> list[str]:
     return kept
 
 
-def learn(places: Sequence[TreePosition], args: Sequence[str] | None) -> KnownVariables:
+def learn(
+    places: Sequence[TreePosition], args: Sequence[str] | None, variables: Mapping[str, str] | None = None
+) -> KnownVariables:
     """What the text tells about its variables. A variable with one assignment has one value, in order of the text."""
-    known = KnownVariables()
+    known = KnownVariables(dict(variables or {}))
+    known.computed |= {name for name, text in known.texts.items() if unreadable(text)}
     if args is not None:
         known.lists |= {"@": list(args), "*": list(args)}
         known.texts |= {str(number): word for number, word in enumerate(args, start=1)}

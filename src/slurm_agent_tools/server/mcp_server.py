@@ -88,9 +88,9 @@ class Notices:
             result.setdefault("capabilities", {}).setdefault("logging", {})
         return result
 
-    async def tell(self, context: Context[Any, Any], tool: str, body: Mapping[str, Any]) -> None:
-        """Send every alert of a result once, on the stream of its own request. A failure to do so fails no call."""
-        for alert in body.get("alerts") or ():
+    async def tell(self, context: Context[Any, Any], tool: str, alerts: Iterable[Mapping[str, Any]]) -> None:
+        """Send these alerts of a result, on the stream of its own request. A failure to do so fails no call."""
+        for alert in alerts:
             level = LEVELS[alert["severity"]]
             try:
                 if self._wanted(context, level):
@@ -243,8 +243,9 @@ class ToolServer(MCPServer[Any]):
                 consult=partial(self._consultant.ask, context),
                 asked=person.ask,
             )
-            await self._notices.tell(context, tool.name, serialize.document(reply))
-            body = self._last_answers(context).new(tool.name, ask, brief.answer(reply, ask))
+            told, looks = self._last_answers(context), chat_views.looks(tool.name, ask)
+            await self._notices.tell(context, tool.name, told.alerts(serialize.document(reply), look=looks))
+            body = told.new(tool.name, ask, brief.answer(reply, ask))
             return _result(body, meta=await self._view(tool.name, ask, reply, context))
         except PendingQuestion as pending:
             return pending.result

@@ -103,8 +103,8 @@ This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit
 
 Looked up in this order: the environment, `~/.config/slurm-agent-tools/settings.toml` of the user,
 `/etc/slurm-agent-tools/settings.toml` of the site, `{FILE_NAME}` in the project's top folder, the default. An unknown
-name in a file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and
-where it came from. What an agent may do is not a setting but the [policy](policy.md).
+name in a file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor --settings` shows each
+value and where it came from. What an agent may do is not a setting but the [policy](policy.md).
 
 An agent may write the project's file, so it comes last, and what says where records lie, which programs run, which host
 is reached and who may call is an error in it. In the table these settings have a *no*. `policy` may name a file in the

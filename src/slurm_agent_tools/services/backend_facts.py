@@ -64,7 +64,7 @@ async def gather(registry: ContextRegistry, context: ClusterContext, need: JobNe
     others = [] if only is not None else [one for one in written if _cluster_of(one, names) not in names]
     known = [place for name in names for place in found[name].places]
     known += [place for one in others for place in places.of_page(one, context.clock.now().date())]
-    known = _with_this_machine(known, only)
+    known = known if only is not None else places.with_this_machine(known)
     told = [text for name in names for text in found[name].contradictions]
     about = [one for one in written if only is None or _cluster_of(one, names) == only]
     told += [f"{one.name}: its page {left}." for one in about if (left := page_templates.unfilled(one.page))]
@@ -78,15 +78,6 @@ def _cluster_of(one: FoundPage, names: Sequence[str]) -> str | None:
     if one.page.kind != "slurm":
         return None
     return one.page.cluster or (one.name if one.name in names else None)
-
-
-def _with_this_machine(known: list[BackendPlace], only: str | None) -> list[BackendPlace]:
-    """A machine without a Slurm could have one: that is said, instead of that its Slurm does not answer."""
-    missing = [place for place in known if place.cluster == LOCAL and place.problem == NOT_UP]
-    if only is not None or any(place.local for place in known) or not missing:
-        return known
-    here = BackendPlace(WORKSTATION, "", "production", kind="workstation", problem=NOT_UP, gpus_per_node=None)
-    return [here, *(place for place in known if place not in missing)]
 
 
 # --- one cluster ------------------------------------------------------------------------------------------------------

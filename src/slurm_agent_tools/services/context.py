@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 import anyio.to_thread
 
@@ -58,11 +58,29 @@ class ProjectFiles:
     root: str
 
 
+class SiteJudge(Protocol):
+    """The site's service, which judges in place of this process. Raises SiteUnreachable, and what it tells."""
+
+    @property
+    def socket(self) -> str:
+        """Where it listens."""
+        ...
+
+    async def ask(self, call: str, words: Mapping[str, Any], body: bytes = b"") -> Mapping[str, Any]:
+        """Its answer."""
+        ...
+
+    async def tell(self, call: str, words: Mapping[str, Any]) -> None:
+        """Without an answer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
     """What the tools share for one cluster. `files` are the project's here, `transport.files` the cluster's.
 
-    `notes`: what does not hold on it, for answers that depend on that.
+    `notes`: what does not hold on it, for answers that depend on that. `site`: who judges submissions, where a site's
+    service does.
     """
 
     settings: Settings
@@ -78,6 +96,7 @@ class ClusterContext:
     reload: Callable[[], LoadedPolicy] | None = None
     cluster: str = LOCAL
     notes: Callable[[], tuple[str, ...]] = tuple
+    site: SiteJudge | None = None
 
     async def current(self) -> ClusterContext:
         """The same with the policy as its files are now: a file that changed counts from this request on."""

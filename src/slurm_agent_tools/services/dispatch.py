@@ -14,7 +14,7 @@ from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import submission_facts, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
-from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
+from slurm_agent_tools.services.submission_request import GivenTicket, SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId, by_task
@@ -51,13 +51,14 @@ async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitRep
 
     None where somebody else used the person's yes meanwhile: it is used up with the intent, in one act.
     """
-    now = context.clock.now()
+    now, ticket = context.clock.now(), request.ticket or GivenTicket()
     submission = Submission(
-        token=f"{SUBMISSION_PREFIX}{new_id()}", idempotency_key=request.key, phase="intent", created=now, updated=now,
+        token=ticket.token or f"{SUBMISSION_PREFIX}{new_id()}", idempotency_key=request.key, phase="intent",
+        created=now, updated=now,
         script_path=request.reading.path, script_sha256=request.reading.sha256, request_sha256=request.request_sha256,
         job_name=request.name, slots=request.resources.array_concurrency or 1, decision_id=request.verdict.id,
         run_id=request.arguments.run_id, requested=request.resources, files=request.reading.files,
-        approval_id=None if request.verdict.approval is None else request.verdict.approval.id,
+        approval_id=None if request.ticket or request.verdict.approval is None else request.verdict.approval.id,
         estimated_start=None if request.advised is None else request.advised.estimated_start, work=request.work,
         stage=None if request.ladder is None else request.arguments.stage or "production",
         configuration=None if request.ladder is None else request.ladder.configuration,
@@ -69,7 +70,7 @@ async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitRep
         return None
     try:
         sent = await context.slurm.submit(
-            [*options(request), f"--comment={comment_for(submission.token, submission.run_id)}"],
+            [*options(request), f"--comment={comment_for(submission.token, submission.run_id)} {ticket.word}".rstrip()],
             request.data, request.arguments.args or (),
             cwd=context.there.root, env=job_environment(context),
         )  # fmt: skip
@@ -132,7 +133,7 @@ async def proceed(context: ClusterContext, request: SubmissionRequest, submissio
         if token_in(granted.comment) != submission.token:
             return await _another(context, request, submission)
         differences = verification.differences(context, request, granted, await context.slurm.batch_script(job_id))
-        if submission.approval_id is None and _capped(request):
+        if submission.approval_id is None and request.ticket is None and _capped(request):
             differences += await submission_facts.reasons_crowded(context, job_id)
         if differences:
             return await _withdraw(context, request, submission, differences)

@@ -35,12 +35,10 @@ from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.occasional_questions import Use
 from slurm_agent_tools.units import JobId, parse_job_id
 
-_PARTITIONS_AGE = 60.0
-
-_RUNS = 5000
+_PARTITIONS_AGE, _RUNS = 60.0, 5000
 
 _LATER = frozenset({"use", "past", "alerts"})
-"""What is asked once the caller's jobs are known."""
+"""What is asked once the caller's jobs are known; the caller's accounts, once a partition is not for everybody."""
 
 _OWN = 50
 """Jobs of the caller that are looked at one by one."""
@@ -122,6 +120,7 @@ class _Answers:
             "use": ConcurrentQuestion(self._use),
             "ran": ConcurrentQuestion(slurm.accounting.week),
             "alerts": ConcurrentQuestion(self._alerts),
+            "associations": ConcurrentQuestion(partial(slurm.accounting.associations, slurm.info)),
             "prices": ConcurrentQuestion(partial(anyio.to_thread.run_sync, _prices, context)),
         }
         self.mine: tuple[Job, ...] = ()
@@ -133,8 +132,10 @@ class _Answers:
     async def gather(self, wanted: set[str]) -> None:
         """Ask all that is wanted at once."""
         more = [self.config] if "partitions" in wanted else []
-        first = [one for name, one in self.questions.items() if name in wanted - _LATER]
+        first = [one for name, one in self.questions.items() if name in wanted - _LATER - {"associations"}]
         await ask_all(*first, *more)
+        if any(one.limited_to for one in (self.questions["partitions"].answer or {}).values()):
+            await ask_all(*(self.questions[name] for name in wanted & {"associations"}))
         if self.questions["queue"].answer is not None:
             await self._own_jobs(self.questions["queue"].answer)
             await ask_all(*(self.questions[name] for name in sorted(wanted & _LATER)))
@@ -151,12 +152,12 @@ class _Answers:
     async def _own_jobs(self, queue: Queue) -> None:
         """The newest of the caller's active jobs with all that the controller tells of them."""
         active = self.context.slurm.mine(queue).going()
-        newest = heapq.nlargest(_OWN, active.bases)
-        rows = active.jobs(sorted(newest))
+        newest = active.newest(_OWN)
+        rows = active.jobs(newest)
         self.mine, self.not_asked = rows, len(active) - len(rows)
         self.waiting = sum(number for state, number in active.states().items() if state in HELD_UP)
         with contextlib.suppress(SlurmError):
-            views = await self.context.slurm.jobs([JobId(base) for base in sorted(newest)], patient=False)
+            views = await self.context.slurm.jobs([JobId(base) for base in newest], patient=False)
             self.mine = tuple(part for view in views.values() for part in view.tasks or (view.job,) if part.active)
         known = {job.job_id: job for job in self.questions["ran"].answer or ()}
         self.mine = tuple(usage.with_gpus(job, known.get(job.job_id)) for job in self.mine)
@@ -214,6 +215,8 @@ class _Answers:
             reservations=found["reservations"],
             preemption=None if config is None else config.get("PreemptType", "preempt/none").removeprefix("preempt/"),
             hidden_jobs=self._hidden(config or {}),
+            version=(config or {}).get("SLURM_VERSION", ""),
+            associations=found["associations"],
             need=ask.match,
             mine=self.mine,
             mine_not_asked=self.not_asked,

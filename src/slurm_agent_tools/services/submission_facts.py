@@ -5,14 +5,13 @@ The second refuses no job and keeps none waiting: where the accounting is slow, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, UnknownJob
+from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Claim, Job, JobRecord, claims, count_slots, named_jobs, reserved, waits_for
 from slurm_agent_tools.models.node import Partition
@@ -20,6 +19,7 @@ from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.slurm.client import awaited_jobs
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, format_duration
 
@@ -187,44 +187,6 @@ async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[froze
 
 # --- When it will start, whether it asks for too much, and whether it ends in time ------------------------------------
 
-_ONE = re.compile(r"(afterok|afterany|afternotok|after|aftercorr):(\d+)")
-
-_ENDS = {
-    "afterok": "ends well",
-    "afterany": "ends",
-    "afternotok": "fails",
-    "after": "has begun",
-    "aftercorr": "ends well, task by task",
-}
-
-
-async def awaited_jobs(context: ClusterContext, dependency: str | None) -> str | None:
-    """A sentence on what it waits for; None where nothing keeps it. `sbatch --test-only` tells nothing of this."""
-    if not dependency or not await _going(context, dependency):
-        return None
-    one = _ONE.fullmatch(dependency)
-    if one is None:
-        return f"It starts once its dependency {dependency} holds."
-    return f"It starts after job {one[2]} {_ENDS[one[1]]}."
-
-
-async def _going(context: ClusterContext, dependency: str) -> bool:
-    """Whether a job that it names is not over, or cannot be asked for. A singleton names none, but waits."""
-    if "singleton" in dependency:
-        return True
-    for base in sorted(named_jobs(dependency)):
-        try:
-            view = await context.slurm.job(JobId(base))
-        except UnknownJob:
-            continue
-        except SlurmError:
-            return True
-        begun = re.fullmatch(rf"after:{base}", dependency) is not None and view.job.started is not None
-        if not view.over and not begun:
-            return True
-    return False
-
-
 _RUNS = 200
 
 _ASKS = "a dry run asks it"
@@ -243,7 +205,7 @@ async def with_advice(
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
     known = await records(context, request.name, request.reading.sha256, ask=ask)
-    awaits = await awaited_jobs(context, request.effective.dependency) if request.effective.dependency else None
+    awaits = await awaited_jobs(context.slurm, request.effective.dependency) if request.effective.dependency else None
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.waits_kept:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
@@ -42,6 +41,19 @@ _MOST_ARGS = 128 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
+class GivenTicket:
+    """What a site's service answered: the mark and the comment's word of an allowed job, else what a person is asked.
+
+    `note`: why an earlier answer of a person does not count.
+    """
+
+    token: str | None = None
+    word: str = ""
+    question: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SubmissionRequest:
     """One request on its way through the guard. `options` go on sbatch's command line before the pins."""
 
@@ -61,6 +73,7 @@ class SubmissionRequest:
     away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
     work: str = ""  # hash of the script's bytes and its arguments
     ladder: Ladder | None = None  # its configuration, where the policy asked for what was tried of it
+    ticket: GivenTicket | None = None  # what the site's service gave for it
 
     @property
     def name(self) -> str:
@@ -191,7 +204,7 @@ async def _ladder(context: ClusterContext, request: SubmissionRequest, known: Li
         request.reading, request.effective, request.resources, request.arguments.args or (),
         dispatch.job_environment(context), context.there.files, context.elsewhere is not None,
         frozenset(job.job_id.base for job in known.active), known.partitions, max(1, min(limit, longest)),
-        await context.db(pages.purposes, Path(context.project), context.cluster),
+        await context.db(pages.purposes, context.settings.project_root.resolve(), context.cluster),
     )  # fmt: skip
     return await stage_facts.ladder(context, asked, partial(jobs.settle_all, context))
 

@@ -14,9 +14,8 @@ import anyio
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
+from slurm_agent_tools.models.decision import Blocker
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import sbatch_crosscheck
@@ -42,41 +41,25 @@ from slurm_agent_tools.store.submissions import EXPIRY, Submission
 if TYPE_CHECKING:
     from slurm_agent_tools.services.approval import Consult, Grant
 
-_RULE = "directives"
-
-_REMEDY = (
-    "Write each named option plainly on a line of its own, like `#SBATCH --mem=16G`. If it stays, show this to a"
-    " person: a plugin of this site's Slurm may add or change options (cli_filter, SPANK)."
-)
-
 
 async def differing(context: ClusterContext, request: SubmissionRequest, trial: TestOnly) -> SubmitReply | None:
-    """The refusal of a request that sbatch reads otherwise, in the decision log first; None where both agree."""
+    """The refusal of a request that sbatch reads otherwise, in the decision log first; None where both agree.
+
+    Compared is our reading of exactly what sbatch was asked: the script's options and the whole command line.
+    """
     if not trial.accepted and trial.shown == ():
         return None  # sbatch refused an option before it could show any
-    differences = sbatch_crosscheck.differences(as_sbatch_was_asked(request), trial.shown)
+    script = [directive for directive in request.reading.request.directives if directive.source == "script"]
+    as_asked = effective([*script, *words_to_directives(dispatch.options(request), "argument")])
+    as_asked = replace(as_asked, components=request.effective.components)
+    differences = sbatch_crosscheck.differences(as_asked, trial.shown)
     if "\n" in context.there.root:
         differences.append("the project folder's name holds a line break")
     if not differences:
         return None
-    request = replace(request, decision=_denied(request.verdict, differences))
+    request = replace(request, decision=sbatch_crosscheck.denied(request.verdict, differences))
     await log_decision(context, request, "disagreed", differences=differences)
     return blocked(context, request, "policy", human=False)
-
-
-def as_sbatch_was_asked(request: SubmissionRequest) -> JobRequest:
-    """Our reading of exactly what sbatch was asked: the script's options and the whole command line."""
-    script = [directive for directive in request.reading.request.directives if directive.source == "script"]
-    as_asked = effective([*script, *words_to_directives(dispatch.options(request), "argument")])
-    return replace(as_asked, components=request.effective.components)
-
-
-def _denied(decision: Decision, differences: list[str]) -> Decision:
-    """The decision with rule `directives` against the request."""
-    message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(differences)}."
-    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(differences), limit=0, remedy=_REMEDY)
-    rules = tuple(denied if rule.id == _RULE else rule for rule in decision.rules)
-    return replace(decision, verdict="deny", rules=rules)
 
 
 _LOCK_SECONDS = 40.0
@@ -149,6 +132,9 @@ async def _with_a_person(context: ClusterContext, request: SubmissionRequest, co
     from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
 
     refusal = format_refusal(request.verdict)
+    if request.ticket is not None:
+        refusal = f"{refusal}\n{request.ticket.note}".rstrip()
+        return await hand_over(context, request, "approval", refusal, approval_id=request.ticket.question)
     if await approval.declined(context, request):
         return await hand_over(context, request, "approval", f"{refusal}\nA person declined this very request.")
     given = await approval.void(context, request)
@@ -208,6 +194,12 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
         from slurm_agent_tools.services import recovery  # noqa: PLC0415 - mostly nothing broke off
 
         await recovery.settle(context, keep=request.key)
+    if context.site is not None:
+        from slurm_agent_tools.services import site_judge  # noqa: PLC0415 - where a site's service judges
+
+        snapshot = await take_snapshot(context, request.reading.request, fresh=False)
+        async with site_judge.judged(context, context.site, request) as judged:
+            return await _allowed(context, judged, snapshot, None)
     snapshot = await take_snapshot(context, request.reading.request, fresh=True)
     known = await live_facts(context, snapshot, request.reading, work=request.work)
     request = await judge(context, request, known)
@@ -223,6 +215,13 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
         request = await judge(context, request, known, grant=grant.shown)
         if differs:
             request = await _differs(context, request, differs)
+    return await _allowed(context, request, snapshot, grant)
+
+
+async def _allowed(
+    context: ClusterContext, request: SubmissionRequest, snapshot: Snapshot, grant: Grant | None
+) -> _End:
+    """Sent, where the verdict and Slurm's own reading allow it."""
     if request.verdict.verdict != "allow":
         return _End(
             request if request.verdict.verdict == "approve" else blocked(context, request, "policy", human=False)
@@ -231,12 +230,22 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
     answer = await differing(context, request, trial)
     if answer is not None:
         return _End(answer)
-    if not trial.accepted:
+    if not trial.accepted and not _spares_ticket(request, trial):
         hint = _beside(request, snapshot)
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
     budget = request.arguments.time_budget is not None
     request = await submission_facts.with_advice(context, request, trial, snapshot.active, ask=budget)
-    return _End(await _send(context, request, grant), snapshot.active)
+    try:
+        return _End(await dispatch.send(context, request) or request, snapshot.active)
+    except (SlurmUnreachable, SlurmRefused):  # surely nothing was sent: a yes is not used up with that
+        if grant is not None:
+            await context.db(context.store.approvals.give_back, grant.approval.id)
+        raise
+
+
+def _spares_ticket(request: SubmissionRequest, trial: TestOnly) -> bool:
+    """Whether the controller misses the ticket, which a trial would spend: whatever else it says comes with the job."""
+    return request.ticket is not None and "slurm-agent-tools connect" in trial.message
 
 
 async def _compared(context: ClusterContext, request: SubmissionRequest) -> list[str]:
@@ -252,25 +261,12 @@ async def _differs(context: ClusterContext, request: SubmissionRequest, differs:
     return await sync_check.with_difference(context, request, differs)
 
 
-async def _send(
-    context: ClusterContext, request: SubmissionRequest, grant: Grant | None
-) -> SubmitReply | SubmissionRequest:
-    """Send it. A yes is used up with that, and given back when surely nothing was sent."""
-    try:
-        return await dispatch.send(context, request) or request
-    except (SlurmUnreachable, SlurmRefused):
-        if grant is not None:
-            await context.db(context.store.approvals.give_back, grant.approval.id)
-        raise
-
-
 async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> SubmitReply:
     try:
         if request.away is not None:
             raise request.away
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
-        known = await live_facts(context, snapshot, request.reading, work=request.work)
-        request = await judge(context, request, known)
+        request = await _previewed(context, request, snapshot)
         if context.elsewhere is not None and (differs := await _compared(context, request)):
             request = await _differs(context, request, differs)
         if request.verdict.verdict != "allow":
@@ -280,17 +276,29 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         trial = await dispatch.trial(context, request)
         answer = await differing(context, request, trial)
     except (SlurmMissing, SlurmUnreachable) as error:
-        request = await judge(context, request, None)
+        request = await _previewed(context, request)
         return blocked(context, request, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
     if answer is not None:
         return answer
     summary = f"{request.name} would be submitted; nothing was."
-    if not trial.accepted:
+    if not trial.accepted and not _spares_ticket(request, trial):
         hint = _beside(request, snapshot)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
         return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
     request = await submission_facts.with_advice(context, request, trial, snapshot.active)
     return reply(context, request, "dry_run", summary)
+
+
+async def _previewed(
+    context: ClusterContext, request: SubmissionRequest, snapshot: Snapshot | None = None
+) -> SubmissionRequest:
+    """Judged without being sent; without a snapshot as far as can be told while Slurm says nothing."""
+    if context.site is not None:
+        from slurm_agent_tools.services import site_judge  # noqa: PLC0415 - as above
+
+        return await site_judge.ask(context, context.site, request, dry=True, facts=snapshot is not None)
+    facts = None if snapshot is None else await live_facts(context, snapshot, request.reading, work=request.work)
+    return await judge(context, request, facts)
 
 
 def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:
@@ -302,7 +310,7 @@ def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:
 
 async def _without_slurm(context: ClusterContext, request: SubmissionRequest, error: SlurmError) -> SubmitReply:
     """Slurm is not there: what policy refuses anyway is refused; the rest becomes a script for a person."""
-    request = await judge(context, request, None)
+    request = await _previewed(context, request)
     if request.verdict.verdict in {"deny", "justify"}:
         return blocked(context, request, "policy", human=False)
     return await hand_over(context, request, _blocker(error), f"{error.message} Nothing was sent. {error.hint}".strip())

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.settings import workstation_place
-from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, find_root, merged, sayable, whole_path
+from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, find_root, merged, near, sayable, whole_path
 from slurm_agent_tools.settings.setting_sources import sources as sources_of
 from slurm_agent_tools.settings.workstation_place import state_home
 
@@ -209,7 +209,7 @@ class EfficiencySettings(BaseModel):
 
 
 class GpuMetricsSettings(BaseModel):
-    """A Prometheus that knows how busy the GPUs were, for the report. Only its time limit is for the project to say."""
+    """A Prometheus that knows how busy the GPUs were, for the report and the fleet. The project says nothing of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -287,7 +287,7 @@ class NotifySettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
+    """Every setting, with its default. `slurm-agent-tools doctor --settings` shows each value and from where."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -318,10 +318,11 @@ class Settings(BaseModel):
     fleet: FleetSettings = Field(default_factory=_made(FleetSettings))
     notify: NotifySettings = Field(default_factory=_made(NotifySettings))
     memory: MemorySettings = Field(default_factory=_made(MemorySettings))
+    site_socket: Path | None = Field(None, description="Socket of the site's service, which then judges submissions")
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
     clusters: dict[str, ClusterSettings] = Field(default_factory=_made(dict), description="Clusters by name")
 
-    _whole = field_validator("state_dir")(whole_path)
+    _whole = field_validator("state_dir", "site_socket")(whole_path)
 
     @field_validator("toolsets")
     @classmethod
@@ -386,10 +387,12 @@ def _explained(error: ValidationError) -> ConfigError:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     variable = PREFIX + "__".join(parts).upper()
-    problem = "belongs to no setting" if first["type"] == "extra_forbidden" else first["msg"]
+    unknown = first["type"] == "extra_forbidden"
+    problem = "belongs to no setting" if unknown else first["msg"]
+    meant = near(Settings, ClusterSettings, parts) if unknown else ""
     return ConfigError(
         ".".join(parts),
         sayable(parts, first.get("input")),
         problem,
-        hint=f"Correct it in {FILE_NAME} or in {variable}.",
+        hint=f"{meant}Correct it in {FILE_NAME} or in {variable}.",
     )

@@ -45,14 +45,16 @@ _HARMLESS = frozenset(
         ("http.", ("head_timeout", "body_timeout", "stop_seconds")),
         ("rates.", ("currency", "cpu_hour", "gpu_hour")),
         ("efficiency.", ("memory", "cpu", "target")),
-        ("gpu_metrics.", ("timeout",)),
-        ("fleet.", ("tiers", "gpu_memory", "may_vanish", "idle_minutes")),
+        ("fleet.", ("tiers", "gpu_memory", "may_vanish")),
         ("memory.", ("timeout", "pause")),
-        ("notify.", ("least",)),
     )
     for name in listed
 )
-"""What the project's file may say. A setting that is not named here is for people alone."""
+"""What the project's file may say. A setting that is not named here is for people alone.
+
+None of these makes an alarm for people quieter: when a GPU counts as idle, how long its measurement may take and which
+alerts are sent is theirs to say.
+"""
 
 
 def user_file() -> Path:
@@ -224,8 +226,20 @@ def _unknown(variable: str, value: str, name: str, model: type[BaseModel]) -> Co
     from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
 
     near = get_close_matches(name, model.model_fields, n=1)
-    hint = f"Did you mean {PREFIX}{near[0].upper()}?" if near else "slurm-agent-tools doctor lists the settings."
+    hint = f"Did you mean {PREFIX}{near[0].upper()}?" if near else "slurm-agent-tools doctor --settings lists them."
     return ConfigError(variable, value, "belongs to no setting", hint=hint)
+
+
+def near(model: type[BaseModel], cluster: type[BaseModel], parts: Sequence[str]) -> str:
+    """The setting whose name is near to one that there is not; `cluster` is what stands below clusters.NAME."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+
+    part: Any = model
+    for name in parts[:-1]:
+        field = getattr(part, "model_fields", {}).get(name)
+        part = cluster if field is None else field.annotation
+    alike = get_close_matches(parts[-1], getattr(part, "model_fields", ()), n=1)
+    return f"Did you mean {'.'.join([*parts[:-1], alike[0]])}? " if alike else ""
 
 
 def _parsed(variable: str, text: str) -> Any:

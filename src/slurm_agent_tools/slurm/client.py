@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import crc32
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models.job import Job, JobView, token_in
+from slurm_agent_tools.models.job import Job, JobView, named_jobs, token_in
 from slurm_agent_tools.slurm.commands import sbatch, scontrol
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.questions import SlurmQuestions
@@ -351,3 +352,43 @@ class Watcher:
         age = (self._clock.now() - job.submitted).total_seconds() if job.submitted is not None else 0.0
         seconds = poll_interval(age, job.resources.time_limit_seconds, job.elapsed_seconds or 0)
         return seconds * self._slurm.verdict.factor
+
+
+# --- What a job waits for ---------------------------------------------------------------------------------------------
+
+_ONE = re.compile(r"(afterok|afterany|afternotok|after|aftercorr):(\d+)")
+
+_ENDS = {
+    "afterok": "ends well",
+    "afterany": "ends",
+    "afternotok": "fails",
+    "after": "has begun",
+    "aftercorr": "ends well, task by task",
+}
+
+
+async def awaited_jobs(slurm: SlurmClient, dependency: str | None) -> str | None:
+    """A sentence on what it waits for; None where nothing keeps it. `sbatch --test-only` tells nothing of this."""
+    if not dependency or not await _going(slurm, dependency):
+        return None
+    one = _ONE.fullmatch(dependency)
+    if one is None:
+        return f"It starts once its dependency {dependency} holds."
+    return f"It starts after job {one[2]} {_ENDS[one[1]]}."
+
+
+async def _going(slurm: SlurmClient, dependency: str) -> bool:
+    """Whether a job that it names is not over, or cannot be asked for. A singleton names none, but waits."""
+    if "singleton" in dependency:
+        return True
+    for base in sorted(named_jobs(dependency)):
+        try:
+            view = await slurm.job(JobId(base))
+        except UnknownJob:
+            continue
+        except SlurmError:
+            return True
+        begun = re.fullmatch(rf"after:{base}", dependency) is not None and view.job.started is not None
+        if not view.over and not begun:
+            return True
+    return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
-from slurm_agent_tools.models.accounted import NodeSpan
+from slurm_agent_tools.models.accounted import Association, NodeSpan
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Node, Reservation
 from slurm_agent_tools.slurm import merge
@@ -19,8 +19,9 @@ from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
     from slurm_agent_tools.slurm.commands.srun_overlap import GpuLook
-    from slurm_agent_tools.slurm.questions import CommandRunner
+    from slurm_agent_tools.slurm.questions import ClusterInfo, CommandRunner
 
 USE_AGE = 10.0
 
@@ -44,6 +45,7 @@ class RunningJobs:
         self._use = SharedAnswers(clock, self._ask_use)
         self._reservations = SharedAnswer(clock, self._ask_reservations)
         self._nodes = SharedAnswer(clock, self._ask_nodes)
+        self._records: NodeRecords | None = None
         self._gpus = SharedAnswers(clock, self._ask_gpus)
 
     async def gpus(self, jobs: Iterable[tuple[int, int]]) -> Mapping[tuple[int, int], GpuLook]:
@@ -85,7 +87,8 @@ class RunningJobs:
     async def _ask_nodes(self) -> tuple[Node, ...]:
         from slurm_agent_tools.slurm.commands import scontrol_nodes  # noqa: PLC0415 - sinfo tells most callers enough
 
-        return scontrol_nodes.parse(await self._asker.run(scontrol_nodes.argv()))
+        self._records = self._records or scontrol_nodes.NodeRecords()
+        return self._records.parse(await self._asker.run(scontrol_nodes.argv()))
 
     async def _ask_use(self, bases: frozenset[int], _: float) -> dict[int, Use]:
         """Everything that one command tells, for each: which task has which number only the queue knows."""
@@ -117,7 +120,6 @@ _QUIET = 30.0
 
 _HURRIED = 0.5
 """The share of a command's time limit that the accounting gets where the controller tells the most of it."""
-
 
 _PATIENT = 6.0
 """Times the limit of a command that a question for weeks of all users may take."""
@@ -239,6 +241,13 @@ class AccountingQuestions:
 
         done = await self._asker.run(sacctmgr.events_argv(self._hours(since)))
         return sacctmgr.parse_events(done, self._clock.now().timestamp())
+
+    async def associations(self, info: Callable[[], Awaitable[ClusterInfo]]) -> tuple[Association, ...]:
+        """This user's accounts here, with the QOS of each. Raises AccountingUnreachable, SlurmError."""
+        from slurm_agent_tools.slurm.commands import sacctmgr  # noqa: PLC0415 - as below
+
+        argv = sacctmgr.associations_argv(self._user, (await info()).name)
+        return sacctmgr.parse_associations(await self._asker.run(argv))
 
     def _hours(self, since: datetime) -> int:
         return max(1, math.ceil((self._clock.now() - since).total_seconds() / 3600))

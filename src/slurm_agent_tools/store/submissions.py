@@ -164,6 +164,12 @@ class Approval:
     declined: datetime | None = None
     request: str | None = None
 
+    def closed(self, now: datetime) -> str | None:
+        """Why nobody can answer it any more; None of an open one."""
+        if self.used is not None or self.declined is not None:
+            return "was declined" if self.used is None else "was used"
+        return "has expired" if self.expires <= now else None
+
 
 def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
     """Mark it used; False where it was used or declined before. Of two at once, one gets it."""

@@ -166,7 +166,7 @@ class LocalTransport:
 
 
 def user_name() -> str:
-    """The process's own user, as Slurm names him; the environment's USER and LOGNAME are only words."""
+    """The process's own user, as Slurm names it; the environment's USER and LOGNAME are only words."""
     try:
         import pwd  # noqa: PLC0415 - not everywhere
     except ImportError:

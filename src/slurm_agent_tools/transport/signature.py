@@ -112,7 +112,7 @@ class _Signature:
 
 
 def verify(plan: str, signed: str, signers: Sequence[str], *, now: datetime, who: str | None = None) -> str:
-    """Who signed the plan, as a line of the allowed signers names him. Raises InputError for what does not count.
+    """Who signed the plan, by the name in a line of the allowed signers. Raises InputError for what does not count.
 
     `who` is the principal that it shall count for: needed where a line names patterns alone.
     """

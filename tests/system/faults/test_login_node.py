@@ -21,9 +21,9 @@ AWAY = "The login node does not answer"
 
 @pytest.mark.proves("faults-have-their-answer")
 async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_same_server_goes_on(
-    fresh: Place, door: LoginNode
+    fresh: Place, login: LoginNode
 ):
-    far = laptop(fresh, door)
+    far = laptop(fresh, login)
     script(far, "far")
     async with far.client() as client:
         assert (await call(client, "get_status"))["cluster"]["reachable"]
@@ -48,8 +48,8 @@ async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_s
 
 
 @pytest.mark.proves("faults-have-their-answer", "ssh-sends-once")
-async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_goes_on(fresh: Place, door: LoginNode):
-    far = laptop(fresh, door)
+async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_goes_on(fresh: Place, login: LoginNode):
+    far = laptop(fresh, login)
     sent = fresh.project.parent / "sent"
     folder = wrapper(fresh, f'{TRIAL}$REAL/sbatch "$@" && touch {sent} && exec sleep 30')
     with far.settings.open("a") as file:
@@ -76,10 +76,10 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
 
 
 @pytest.mark.proves("faults-have-their-answer", "host-keys-are-checked")
-def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: LoginNode):
-    far = laptop(fresh, door)
+def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, login: LoginNode):
+    far = laptop(fresh, login)
     known = far.project.parent / "known_hosts"
-    shutil.copy(door.known_hosts, known)
+    shutil.copy(login.known_hosts, known)
     other = (fresh.cluster.folder / "ssh/id_ed25519.pub").read_text().split()[1]
     known.write_text(re.sub(r"(ssh-ed25519) \S+", rf"\1 {other}", known.read_text()))
     with far.settings.open("a") as file:
@@ -91,8 +91,8 @@ def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: Logi
 
 
 @pytest.mark.proves("ssh-is-no-different")
-def test_a_job_is_submitted_waited_for_and_diagnosed_from_a_machine_without_slurm(fresh: Place, door: LoginNode):
-    far = laptop(fresh, door)
+def test_a_job_is_submitted_waited_for_and_diagnosed_from_a_machine_without_slurm(fresh: Place, login: LoginNode):
+    far = laptop(fresh, login)
     (fresh.project / "count.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
     (far.project / "count.sh").write_text(
         "#!/bin/bash\n#SBATCH --partition=cpu --time=5 --output=logs/slurm/%x-%j.out\npython3 count.py\n"

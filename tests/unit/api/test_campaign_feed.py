@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.effort import PART
 from tests.unit.services.scenes import Scene
 
 from slurm_agent_tools.api.campaign_feed import CampaignFeed
@@ -65,10 +66,11 @@ def by_name(reply: FeedReply) -> dict[str, Any]:
 
 
 async def test_three_campaigns_of_60_30_and_10_percent_over_hours(tmp_path: Path):
+    hours = max(2, 4 // PART)
     scene = Feeding(tmp_path, 20, large=text(0.6), middle=text(0.3), small=text(0.1))
     begun, full = scene.context.clock.now(), 0
     sent: Counter[str] = Counter()
-    while (scene.context.clock.now() - begun).total_seconds() < 4 * 3600:
+    while (scene.context.clock.now() - begun).total_seconds() < hours * 3600:
         reply = await scene.feed.tick()
         assert scene.active() <= 4
         waiting = sum(one.ready for one in reply.campaigns)
@@ -81,7 +83,7 @@ async def test_three_campaigns_of_60_30_and_10_percent_over_hours(tmp_path: Path
     assert {name: told[name].share for name in told} == {"large": 0.6, "middle": 0.3, "small": 0.1}
     for name, share in (("large", 0.6), ("middle", 0.3), ("small", 0.1)):
         assert abs(told[name].part - share) <= 0.05, reply
-    assert full > 100
+    assert full > 25 * hours
     assert reply.ticks_with_room == 0
     assert abs(sent["large"] / sent.total() - 0.6) <= 0.05
 

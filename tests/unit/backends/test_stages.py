@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from slurm_agent_tools.api.rule_examples import plan_of
 from slurm_agent_tools.backends import stages
 from slurm_agent_tools.backends.stages import Declaration, Ladder, StageRun
-from slurm_agent_tools.cli.commands.rule_examples import plan_of
 from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources

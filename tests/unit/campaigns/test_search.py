@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from tests.effort import tries
 from tests.unit.campaigns.functions import BRANIN, HARTMANN, Published
 from tests.unit.campaigns.simulated import Simulation, by_loss
 
@@ -15,7 +16,7 @@ from slurm_agent_tools.campaigns.searches.model_search import Tried, suggest
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import Range
 
-SEEDS = range(10)
+SEEDS = range(tries(10))
 
 
 def best_of(published: Published, this: dict[str, Any], name: str) -> tuple[float, float]:

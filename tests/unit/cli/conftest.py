@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.services.contexts import OneDesk
+from tests.unit.services.contexts import OneContext
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli.commands import (
@@ -29,6 +29,6 @@ def context(slurm, tmp_path, monkeypatch) -> ClusterContext:
     policy = made.policy.policy.model_copy(update={"approval_channels": ("terminal", "signed")})
     made = replace(made, policy=replace(made.policy, policy=policy))
     for command in (approve_command, findings_command, launch_command, report_command, simulate_command):
-        monkeypatch.setattr(command, "OpenedContexts", lambda _: OneDesk(made))
+        monkeypatch.setattr(command, "OpenedContexts", lambda _: OneContext(made))
     monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
     return made

@@ -16,7 +16,7 @@ from unittest import mock
 import anyio
 import pytest
 from tests.unit.cli.person import Person
-from tests.unit.services.contexts import OneDesk
+from tests.unit.services.contexts import OneContext
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import approve_command
@@ -155,7 +155,7 @@ def test_what_is_settled_or_not_there_cannot_be_approved(context, person, change
 def test_a_channel_that_the_policy_does_not_count_is_refused(context, person, capsys, monkeypatch):
     policy = context.policy.policy.model_copy(update={"approval_channels": ("signed",)})
     other = replace(context, policy=replace(context.policy, policy=policy))
-    monkeypatch.setattr(approve_command, "OpenedContexts", lambda _: OneDesk(other))
+    monkeypatch.setattr(approve_command, "OpenedContexts", lambda _: OneContext(other))
     question(context)
     person.types("yes")
     assert main.main(["approve", "a1"]) == 2
@@ -290,7 +290,7 @@ def signing(context, keys, monkeypatch) -> ClusterContext:
     signers = (f"ada@lab {(keys['ada'].with_suffix('.pub')).read_text().strip()}",)
     policy = context.policy.policy.model_copy(update={"allowed_signers": signers})
     made = replace(context, policy=replace(context.policy, policy=policy))
-    monkeypatch.setattr(approve_command, "OpenedContexts", lambda _: OneDesk(made))
+    monkeypatch.setattr(approve_command, "OpenedContexts", lambda _: OneContext(made))
     return made
 
 

@@ -1,11 +1,13 @@
 """The command line over a toolbox that only records: words, documents and exit codes."""
 
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -23,7 +25,7 @@ NOW = "2026-01-02T03:04:05Z"
 JOB = {"job_id": "7", "name": "train\x1b[31m", "state": "RUNNING"}
 
 
-class Desk:
+class FakeToolbox:
     """What the fake toolbox answers and was asked."""
 
     def __init__(self) -> None:
@@ -31,7 +33,7 @@ class Desk:
         self.answer: shapes.Reply | Exception = wait_reply("finished")
         self.closed = 0
 
-    def open(self, _: Settings) -> "Desk":
+    def open(self, _: Settings) -> "FakeToolbox":
         return self
 
     async def call(self, name: str, ask: arguments.ToolArguments, **_: Any) -> shapes.Reply:
@@ -49,8 +51,8 @@ def wait_reply(status: str) -> report.WaitReply:
 
 
 @pytest.fixture
-def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
-    fake = Desk()
+def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeToolbox:
+    fake = FakeToolbox()
     monkeypatch.setattr(tool_command, "Toolbox", fake)
     monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
     monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "state"))
@@ -142,7 +144,7 @@ def test_metrics_may_come_from_a_json_file(tmp_path: Path) -> None:
     ],
 )
 def test_bad_words_exit_2_with_one_document_that_names_them(
-    words: list[str], said: str, context: Desk, capsys: Capture
+    words: list[str], said: str, context: FakeToolbox, capsys: Capture
 ) -> None:
     assert main.main([*words, "--json"]) == 2
     error = error_of(capsys)
@@ -154,7 +156,9 @@ def test_bad_words_exit_2_with_one_document_that_names_them(
 @pytest.mark.parametrize(
     ("status", "code"), [("finished", 0), ("running", 4), ("pending", 4), ("unknown", 4)]
 )  # fmt: skip
-def test_a_wait_exits_0_when_the_job_ended_and_4_before(status: str, code: int, context: Desk, capsys: Capture) -> None:
+def test_a_wait_exits_0_when_the_job_ended_and_4_before(
+    status: str, code: int, context: FakeToolbox, capsys: Capture
+) -> None:
     context.answer = wait_reply(status)
     assert main.tool_main("wait_for_job", ["7", "--detail", "full"]) == code
     assert json.loads(capsys.readouterr().out) == serialize.document(context.answer)
@@ -163,7 +167,7 @@ def test_a_wait_exits_0_when_the_job_ended_and_4_before(status: str, code: int, 
 
 @pytest.mark.proves("answers-are-brief")
 def test_an_answer_is_brief_where_nothing_else_is_asked_and_the_same_when_asked_again(
-    context: Desk, capsys: Capture
+    context: FakeToolbox, capsys: Capture
 ) -> None:
     context.answer = wait_reply("running")
     for _ in range(2):
@@ -172,7 +176,7 @@ def test_an_answer_is_brief_where_nothing_else_is_asked_and_the_same_when_asked_
 
 
 @pytest.mark.proves("answers-are-brief")
-def test_several_jobs_are_named_behind_one_option(context: Desk, capsys: Capture) -> None:
+def test_several_jobs_are_named_behind_one_option(context: FakeToolbox, capsys: Capture) -> None:
     context.answer = wait_reply("finished")
     assert main.tool_main("wait_for_job", ["--job-ids", "7", "8+1", "--until=all", "--timeout=9"]) == 0
     capsys.readouterr()
@@ -195,7 +199,7 @@ REPLY = {"summary": "So.", "as_of": NOW}
     ],
 )
 def test_each_status_has_its_documented_exit_code(
-    tool: str, words: list[str], reply: shapes.Reply, code: int, context: Desk
+    tool: str, words: list[str], reply: shapes.Reply, code: int, context: FakeToolbox
 ) -> None:
     context.answer = reply
     assert main.main([tool, *words]) == code
@@ -211,7 +215,7 @@ def test_each_status_has_its_documented_exit_code(
     ],
 )
 def test_a_failure_is_one_document_on_standard_output(
-    error: Exception, code: int, name: str, context: Desk, capsys: Capture
+    error: Exception, code: int, name: str, context: FakeToolbox, capsys: Capture
 ) -> None:
     context.answer = error
     assert main.tool_main("wait_for_job", ["7"]) == code
@@ -221,7 +225,7 @@ def test_a_failure_is_one_document_on_standard_output(
     assert context.closed == 1
 
 
-def test_a_failure_for_a_person_goes_to_standard_error(context: Desk, capsys: Capture) -> None:
+def test_a_failure_for_a_person_goes_to_standard_error(context: FakeToolbox, capsys: Capture) -> None:
     context.answer = SlurmUnreachable("no answer", hint="Wait.")
     assert main.main(["wait_for_job", "7"]) == 1
     said = capsys.readouterr()
@@ -229,7 +233,7 @@ def test_a_failure_for_a_person_goes_to_standard_error(context: Desk, capsys: Ca
     assert said.err.splitlines() == ["error (cluster_unreachable): no answer", "Wait."]
 
 
-def test_the_text_for_a_person_holds_the_facts_and_no_control_characters(context: Desk, capsys: Capture) -> None:
+def test_the_text_for_a_person_holds_the_facts_and_no_control_characters(context: FakeToolbox, capsys: Capture) -> None:
     assert main.main(["wait-for-job", "7"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("finished: It is so.\n")
@@ -237,7 +241,7 @@ def test_the_text_for_a_person_holds_the_facts_and_no_control_characters(context
     assert "\x1b" not in out
 
 
-def test_the_refusal_for_a_person_shows_the_remedy(context: Desk, capsys: Capture) -> None:
+def test_the_refusal_for_a_person_shows_the_remedy(context: FakeToolbox, capsys: Capture) -> None:
     rule = decision_module.RuleDecision(
         id="memory-per-gpu", outcome="deny", message="too much", remedy="#SBATCH --mem=16G"
     )
@@ -256,7 +260,7 @@ def test_the_refusal_for_a_person_shows_the_remedy(context: Desk, capsys: Captur
     assert "fine" not in out
 
 
-def test_arguments_of_all_kinds_reach_the_toolbox_checked(context: Desk) -> None:
+def test_arguments_of_all_kinds_reach_the_toolbox_checked(context: FakeToolbox) -> None:
     assert (
         main.main(["save_result", "n", "--status", "success", "--metrics", "loss=0.5", "--dry-run", "--job-id", "7"])
         == 0
@@ -269,14 +273,13 @@ def test_arguments_of_all_kinds_reach_the_toolbox_checked(context: Desk) -> None
     ]
 
 
-def test_no_command_at_all_is_a_usage_error_and_help_is_not(capsys: Capture) -> None:
-    assert main.main([]) == 2
+def test_help_lists_the_tools(capsys: Capture) -> None:
     assert main.main(["--help"]) == 0
     assert "submit_job" in capsys.readouterr().out
 
 
 def test_a_toolset_that_is_switched_off_is_not_offered(
-    context: Desk, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    context: FakeToolbox, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     tools = {
         name: replace(tool, toolset="files") for name, tool in serialize.BY_NAME.items() if name == "compare_results"
@@ -299,14 +302,22 @@ def test_help_is_given_also_where_the_settings_are_wrong(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in catalogue.TOOLS])
-def test_every_tool_has_help_and_a_module_of_its_own(tool: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"tools.agent_tools.{tool}", "--help"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_every_tool_has_help_and_a_module_of_its_own(
+    tool: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """As `python -m` does it, but for the process, of which the next but one is."""
+
+    def ends(act: Callable[[], int]) -> NoReturn:
+        raise SystemExit(act())
+
+    monkeypatch.setattr(main, "whole", ends)
+    monkeypatch.setattr(sys, "argv", ["-m", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"tools.agent_tools.{tool}", run_name="__main__", alter_sys=True)
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
     for field in serialize.BY_NAME[tool].ask.model_fields:
-        assert "--" + field.replace("_", "-") in done.stdout
+        assert "--" + field.replace("_", "-") in said
 
 
 def test_the_help_names_the_choices(capsys: Capture) -> None:

@@ -108,6 +108,46 @@ def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert "NO  slurm" in out
 
 
+def test_the_verdict_comes_first_and_defaults_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    main.main(["doctor"])
+    short = capsys.readouterr().out
+    main.main(["doctor", "--settings"])
+    long = capsys.readouterr().out
+
+    assert short.startswith("Does not work: cluster local, at the step slurm")
+    assert len(short.splitlines()) <= 24
+    assert "slurm.cache_seconds" not in short
+    assert "slurm.cache_seconds    10.0  (default)" in long
+    main.main(["doctor", "--json"])
+    body = json.loads(capsys.readouterr().out)
+    assert body["works"] is False
+    assert body["verdict"] == [short.splitlines()[0]]
+
+
+def test_client_files_are_told_with_what_they_start(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clients() -> dict[str, tuple[bool, str]]:
+        main.main(["doctor", "--json"])
+        return {one["name"]: (one["ok"], one["seen"]) for one in json.loads(capsys.readouterr().out)["clients"]}
+
+    assert clients() == {"clients": (False, f"no client file in {project} names this server")}
+    main.main(["init", str(project), "--client", "claude-code", "--client", "codex"])
+    capsys.readouterr()
+    (project / ".vscode").mkdir()
+    url = "http://127.0.0.1:8642/mcp"
+    body = {"servers": {"slurm-agent-tools": {"type": "http", "url": url}}}
+    (project / ".vscode/mcp.json").write_text(json.dumps(body))
+    monkeypatch.setenv("PATH", str(project / "bin"))
+    found = clients()
+    assert found["claude code"] == (False, ".mcp.json starts slurm-agent-tools, which is not found on PATH")
+    assert found["vs code"] == (True, f".vscode/mcp.json asks {url}")
+    (project / "bin").mkdir()
+    (project / "bin/slurm-agent-tools").write_text("#!/bin/sh\n")
+    (project / "bin/slurm-agent-tools").chmod(0o755)
+    assert clients()["codex"] == (True, ".codex/config.toml starts slurm-agent-tools")
+
+
 def test_a_setting_that_is_wrong_is_exit_2_and_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "slurm-agent.toml").write_text('log_level = "loud"\n')
     assert main.main(["doctor", "--json"]) == 2

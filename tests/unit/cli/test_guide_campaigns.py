@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.unit.cli.command_here import command_here
 
 from slurm_agent_tools.campaigns.file_reader import problems_of, schema
 from slurm_agent_tools.cli.commands.init_command import CAMPAIGNS
@@ -23,19 +20,15 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"```{kind}\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def test_every_example_of_the_guide_is_written_and_right(tmp_path: Path) -> None:
+def test_every_example_of_the_guide_is_written_and_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     lines = [line for block in blocks("bash") for line in block.splitlines() if " init " in line]
     assert {line.split()[-1] for line in lines} == set(CAMPAIGNS)
     for line in lines:
-        program, *words = shlex.split(line)
-        assert program == "slurm-agent-tools"
-        done = subprocess.run(
-            [sys.executable, "-m", "slurm_agent_tools", *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")},
-        )  # fmt: skip
+        done = command_here(monkeypatch, capfd)(line, tmp_path)
         assert done.returncode == 0, (line, done.stderr)
-        path = tmp_path / "campaigns" / f"{words[-1]}.yaml"
+        path = tmp_path / "campaigns" / f"{line.split()[-1]}.yaml"
         assert list(problems_of(path.read_bytes(), str(path))) == []
 
 

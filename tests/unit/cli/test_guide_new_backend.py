@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.command_here import Run, command_here
 
 from slurm_agent_tools.backends import page_templates, pages
 
@@ -22,25 +19,15 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("guide")
-    (folder / "project").mkdir()
-    return folder
+    return tmp_path_factory.mktemp("guide")
 
 
-def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program, *words = shlex.split(line)
-    assert program == "slurm-agent-tools"
-    return subprocess.run(
-        [sys.executable, "-m", "slurm_agent_tools", *words],
-        cwd=folder / "project", capture_output=True, text=True, timeout=60, check=False,
-        env={
-            "PATH": os.environ["PATH"], "HOME": str(folder), "SLURM_AGENT_PROJECT_ROOT": str(folder / "project"),
-            "SLURM_AGENT_STATE_DIR": str(folder / "state"), "SLURM_AGENT_SLURM__BIN_DIR": str(folder / "no-slurm"),
-        },
-    )  # fmt: skip
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return command_here(monkeypatch, capfd)
 
 
-def test_every_command_of_the_guide_is_done_in_its_order(project: Path) -> None:
+def test_every_command_of_the_guide_is_done_in_its_order(project: Path, run: Run) -> None:
     assert len(LINES) == 8
     said = []
     for line, code in zip(LINES, [0] * 7 + [3], strict=True):  # the last one has a question for a person

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from slurm_agent_tools.campaigns.file_reader import problems_of
+from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import init_command
 from slurm_agent_tools.errors import InputError, StorageError
 
@@ -19,7 +21,8 @@ pytestmark = pytest.mark.proves("init-overwrites-nothing")
 FILES = {
     "slurm-agent.toml", "policies/project.yaml", "policies/policy.schema.json",
     ".vscode/mcp.json", ".mcp.json",
-    ".github/agents/slurm-manager.agent.md", "scripts/slurm/generated/.gitkeep", "logs/slurm/.gitkeep",
+    ".github/agents/slurm-manager.agent.md", ".claude/skills/slurm-experiments/SKILL.md", "scripts/slurm/example.sh",
+    "scripts/slurm/generated/.gitkeep", "logs/slurm/.gitkeep",
     "results/.gitkeep",
 }  # fmt: skip
 
@@ -41,6 +44,22 @@ def test_an_empty_folder_gets_every_file(tmp_path, capsys):
     assert body["folder"] == str(tmp_path / "new")
     assert {file["path"]: file["action"] for file in body["files"]} == dict.fromkeys(FILES, "created")
     assert all((tmp_path / "new" / path).is_file() for path in FILES)
+
+
+def test_the_example_is_allowed_as_it_is_and_its_metrics_can_be_read(tmp_path, monkeypatch, capsys):
+    called(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "scripts/slurm/example.sh"
+    capsys.readouterr()
+
+    assert main.main(["policy", "check", "--json", str(script)]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "allow"
+    quick = script.read_text().replace("sleep 1", ":")
+    ran = subprocess.run(["bash", "-eu"], input=quick, capture_output=True, text=True, timeout=60, check=True)
+    (tmp_path / "logs/slurm/example-1.out").write_text(ran.stdout)
+    assert main.main(["analyze_log", "--path", "logs/slurm/example-1.out", "--mode", "metrics", "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert metrics["loss"] == pytest.approx(0.3)
 
 
 def test_a_second_run_changes_nothing(tmp_path, capsys):
@@ -78,7 +97,7 @@ def test_nothing_is_written_through_a_link_that_leads_out_of_the_folder(tmp_path
     assert (actions[".vscode/mcp.json"], actions["logs/slurm/.gitkeep"]) == ("kept", "kept")
     assert actions["results/.gitkeep"] == "created"
     behind = [note.split()[0] for note in body["notes"] if "behind a link that leads out" in note]
-    assert behind == [".vscode/mcp.json", "logs/slurm/.gitkeep"]
+    assert sorted(behind) == [".vscode/mcp.json", "logs/slurm/.gitkeep"]
 
 
 def test_the_client_files_start_the_server_and_never_in_the_sandbox(tmp_path):

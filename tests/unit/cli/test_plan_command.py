@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.unit.cli.command_here import Run, command_here
 
 from slurm_agent_tools.cli.main import main
 
@@ -20,21 +17,13 @@ LINES = [line for block in re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL) fo
 FILES = re.findall(r"```yaml\n# (\S+)\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program, *words = shlex.split(line)
-    assert program == "slurm-agent-tools"
-    return subprocess.run(
-        [sys.executable, "-m", "slurm_agent_tools", *words],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-        env={
-            "PATH": os.environ["PATH"], "HOME": str(folder), "SLURM_AGENT_PROJECT_ROOT": str(folder),
-            "SLURM_AGENT_STATE_DIR": str(folder / "state"), "SLURM_AGENT_SLURM__BIN_DIR": str(folder / "no-slurm"),
-        },
-    )  # fmt: skip
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return command_here(monkeypatch, capfd)
 
 
 @pytest.mark.proves("plans-are-short")
-def test_every_command_of_the_guide_is_done_in_its_order(tmp_path: Path) -> None:
+def test_every_command_of_the_guide_is_done_in_its_order(tmp_path: Path, run: Run) -> None:
     for name, text in FILES:
         (tmp_path / name).write_text(text)
     said = []

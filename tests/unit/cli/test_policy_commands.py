@@ -165,6 +165,21 @@ def test_without_cases_of_its_own_a_project_runs_the_shipped_ones(
     assert int(capsys.readouterr().out.split()[0]) > 10
 
 
+def test_shipped_cases_find_the_files_that_their_scripts_run_from_any_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = policy_cases._shipped()
+    few = [
+        case
+        for case in policy_cases.read(shipped / "red-team.yaml")
+        if "sourced" in case.name or "imports" in case.name
+    ]
+    assert len(few) >= 3
+    monkeypatch.setattr(policy_cases, "_found", lambda folder: [shipped / "red-team.yaml"] * (folder == shipped))
+    monkeypatch.setattr(policy_cases, "read", lambda _: few)
+    assert main.main(["policy", "test"]) == 0, capsys.readouterr().out
+
+
 def test_a_rule_is_explained_with_its_place_in_the_policy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "policies").mkdir(exist_ok=True)
     (project / "policies/project.yaml").write_text("rules: {opaque-code: deny}\n")

@@ -15,19 +15,23 @@ from slurm_agent_tools.cli import main
 LINES, PADDING = 60, 200_000
 
 
-@pytest.fixture
-def blown_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log of 12 MB, and at its end one line of 9 MB."""
-    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
-    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "state"))
-    (tmp_path / "state").mkdir()
-    path = tmp_path / "state/decisions.jsonl"
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of 12 MB, and at its end one line of 9 MB, which is only read."""
+    folder = tmp_path_factory.mktemp("state")
+    path = folder / "decisions.jsonl"
     with path.open("w") as file:
         for number in range(LINES):
             entry = {"at": "2026-11-20T12:00:00+00:00", "verdict": "deny", "job_id": number, "script": "x" * PADDING}
             file.write(json.dumps(entry) + "\n")
         file.write('{"at": "2026-11-20T12:00:00+00:00", "x": [' + "[]," * 3_000_000 + "[]]}\n")
-    return path
+    return folder
+
+
+@pytest.fixture
+def blown_up(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(state))
 
 
 @contextmanager

@@ -137,7 +137,17 @@ def test_who_waits_with_less_than_its_share_while_another_has_more_is_starved():
     ]  # fmt: skip
     assert "Starved of their share: campaign:poor." in quota_shares.sentence(made)
     assert "Used up for today: campaign:greedy." in quota_shares.sentence(made)
-    assert [one.code for one in fleet_alerts.section(look_at)] == ["share-starved"]
+    starved, used = fleet_alerts.section(look_at)
+    assert (starved.code, used.code) == ("share-starved", "budget-used")
+    assert used.message == "Today's GPU hours are used up: campaign:greedy (48 of 28.8)."
+
+
+def test_the_policys_hours_of_a_day_that_are_used_up_are_an_alert_without_any_quota():
+    (told,) = fleet_alerts.section(shares(ran(1, 12, gpus=4), quotas={}, day_cap=48.0))
+    assert (told.code, told.severity) == ("budget-used", "medium")
+    assert "what the policy allows (48.00 of 48)" in told.message
+    assert fleet_alerts.section(shares(ran(1, 12, gpus=4), quotas={}, day_cap=48.1)) == []
+    assert fleet_alerts.section(replace(shares(quotas={}, day_cap=48.0), ran=None)) == []
 
 
 def test_the_use_of_another_user_is_not_measured():

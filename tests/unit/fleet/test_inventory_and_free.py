@@ -11,6 +11,7 @@ from tests.unit.fleet.looks import NOW, G, facts, node, partition
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.fleet.sections import free_now, inventory, matching
 from slurm_agent_tools.fleet.sections.section_list import SECTIONS
+from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.models.toolset_arguments import FleetNeed
 from slurm_agent_tools.settings import FleetSettings
@@ -197,6 +198,86 @@ def test_a_match_says_which_partitions_are_not_for_everybody():
     (told,) = matching.unknown(look)
     assert told.what == "whether you may use partition main"
     assert told.why == "it is limited: AllowAccounts=physics, DenyQos=low"
+
+
+PHYSICS = Association("physics", frozenset({"normal", "high"}))
+LIMITS = ("AllowAccounts=physics,maths", "DenyQos=low")
+
+
+@pytest.mark.parametrize(
+    ("limits", "mine", "version", "closed", "unknown"),
+    [
+        (LIMITS, (PHYSICS,), "22.05.8", None, None),
+        (LIMITS, (replace(PHYSICS, account="chemistry"),), "22.05.8", "your accounts are chemistry", None),
+        (LIMITS, (replace(PHYSICS, account="chemistry"),), "24.11.5", None, "those above them may count"),
+        (LIMITS, (replace(PHYSICS, qos=frozenset({"low"})),), "24.11.5", "your QOS are low", None),
+        (LIMITS, (replace(PHYSICS, partition="other"),), "22.05.8", "your QOS are none", None),
+        (("AllowQos=urgent",), (PHYSICS,), "24.11.5", "your QOS are high, normal", None),
+        (("AllowQos=urgent,high",), (PHYSICS,), "24.11.5", None, None),
+        (("DenyAccounts=physics",), (PHYSICS,), "22.05.8", "your accounts are physics", None),
+        (("DenyAccounts=maths",), (PHYSICS,), "22.05.8", None, None),
+        (("DenyAccounts=maths",), (PHYSICS,), "24.11.5", None, "DenyAccounts=maths"),
+        (("RootOnly=YES",), (PHYSICS,), "24.11.5", "for root alone", None),
+        (("AllowGroups=staff",), (PHYSICS,), "24.11.5", None, "AllowGroups=staff"),
+        (LIMITS, None, "22.05.8", None, "AllowAccounts=physics"),
+    ],
+)
+def test_a_match_compares_who_may_use_a_partition_and_says_what_it_does_not_know(
+    limits, mine, version, closed, unknown
+):
+    look = facts(
+        [node("n1", "a100", 4)], partition(limited_to=limits), need=FleetNeed(), associations=mine, version=version
+    )
+    (tier,) = matching.section(look).tiers
+    assert (tier.fits, closed is None or closed in (tier.why_not or "")) == (closed is None, True)
+    told = [one.why for one in matching.unknown(look)]
+    assert (told == []) == (unknown is None)
+    assert unknown is None or unknown in told[0]
+
+
+FEATURED = [
+    node("n1", "a100", 4, features=frozenset({"a100", "ib"})), node("n2", "h100", 4, features=frozenset({"h100"})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("constraint", "tiers"),
+    [
+        ("ib", ["32G to 79G"]), ("a100&ib", ["32G to 79G"]), ("a100,ib", ["32G to 79G"]), ("h100&ib", []),
+        ("[a100|h100]", ["32G to 79G", "80G and more"]), ("nvlink|h100", ["80G and more"]),
+    ],
+)  # fmt: skip
+def test_features_that_a_job_names_are_compared_node_by_node(constraint, tiers):
+    made = matched(FEATURED, constraint=constraint)
+    assert [one.tier for one in made.tiers if one.fits] == tiers
+    assert f"features {constraint}" in made.need
+
+
+def test_why_no_node_has_the_features_is_told():
+    made = matched(FEATURED, constraint="avx512")
+    assert {one.why_not for one in made.tiers} == {
+        "its nodes have other features: " + one for one in ("a100, ib", "h100")
+    }
+
+
+@pytest.mark.proves("bad-input-names-the-field")
+@pytest.mark.parametrize("constraint", ["a&b|c", "a*2", "!a", "[a*2&b*2]", "a b", "&"])
+def test_a_constraint_that_is_not_compared_names_its_field(constraint):
+    with pytest.raises(InputError, match=r"match\.constraint"):
+        matched(FEATURED, constraint=constraint)
+
+
+def test_the_time_limits_of_partitions_are_compared():
+    known = (partition(), partition("short", max_time_seconds=3600), partition("endless", max_time_seconds=None))
+    nodes = [node("n1", "a100", 4, partitions=("main", "short")), node("n2", "h100", 4, partitions=("short",))]
+    fits, other = matching.section(facts(nodes, *known, need=FleetNeed(time_limit="2:00:00"))).tiers
+    assert (fits.tier, fits.partitions) == ("32G to 79G", ["main"])
+    assert other.why_not == "short: it gives a job 01:00:00 at most"
+    endless = [node("n3", "a100", 4, partitions=("main", "endless"))]
+    (made,) = matching.section(facts(endless, *known, need=FleetNeed(time_limit="UNLIMITED"))).tiers
+    assert made.partitions == ["endless"]
+    with pytest.raises(InputError, match=r"match\.time_limit"):
+        matched(nodes, time_limit="soon")
 
 
 def test_a_partition_that_gives_too_little_memory_on_a_node_takes_no_such_job():

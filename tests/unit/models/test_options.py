@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.models.sbatch_options import NAMES, find_long
+from slurm_agent_tools.models.sbatch_options import NAMES, find_long, gpus, gres, per_task
 
 PREFIXES = {
     "mem": "mem", "mem-per-c": "mem-per-cpu", "mem-per-g": "mem-per-gpu", "gpus": "gpus", "gpus-per-n": "gpus-per-node",
@@ -37,3 +37,22 @@ def test_an_option_of_another_command_is_refused(word: str):
 @pytest.mark.parametrize("name", sorted(NAMES - {"extra"}))
 def test_every_option_is_found_by_its_whole_name(name: str):
     assert find_long(name).name == name
+
+
+@pytest.mark.parametrize("text", ["8kb", "8KiB", "2066035336255469781kb", "8t", "8p", "a100:8kb", "+8", " 8", "-8"])
+def test_a_number_of_gpus_with_a_unit_that_slurm_multiplies_by_is_no_type(text: str):
+    with pytest.raises(ValueError, match="not a number of GPUs"):
+        gpus(text)
+    with pytest.raises(ValueError, match="not a number of GPUs"):
+        gres(f"gpu:{text}")
+
+
+def test_types_that_begin_with_digits_stay_types():
+    assert [gpus(text) for text in ("2080ti", "4090d:2", "1g.5gb:2", "8k")] == [1, 2, 2, 8192]
+
+
+def test_what_slurm_finds_within_a_word_is_refused():
+    assert per_task("cpu=4,gres/gpu:a100:2,license/a=1") == (4, 2)
+    for text in ("gresgpu:8", "cpu=1,xgres/gpu=8"):
+        with pytest.raises(ValueError, match="not a list of resources per task"):
+            per_task(text)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.effort import whole
 from tests.unit.planning.histories import ended, habits
 
 from slurm_agent_tools.planning.calibration import calibration
@@ -138,7 +139,7 @@ def test_the_jobs_own_run_and_wait_are_not_looked_at():
 # --- Intervals --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", whole(2))
 @pytest.mark.parametrize("burst", [1, 10])
 @pytest.mark.proves("run-times-are-foretold")
 def test_intervals_hold_as_often_as_they_say(seed, burst):

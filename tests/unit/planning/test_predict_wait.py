@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from tests.effort import whole
 
 from slurm_agent_tools.planning.calibration import ENOUGH, calibration
 from slurm_agent_tools.planning.predict_wait import DAY, WaitPredictor, WaitQuestion, waits_in_order
@@ -113,7 +114,7 @@ def test_a_wait_that_ends_later_changes_no_earlier_answer(seed):
                 assert before == after
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", whole(2))
 @pytest.mark.proves("waits-are-foretold")
 def test_intervals_of_waits_hold_as_often_as_they_say(seed):
     answers = list(waits_in_order(queues(seed, 3000)))[1500:]

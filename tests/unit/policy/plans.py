@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
+from slurm_agent_tools.api.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
 from slurm_agent_tools.models.request import (
     Directive,
     Evidence,

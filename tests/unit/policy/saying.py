@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slurm_agent_tools.cli.commands.rule_examples import GIB, HOUR
+from slurm_agent_tools.api.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import RULES

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from tests.unit.policy.plans import live
 
-from slurm_agent_tools.cli.commands.rule_examples import PROJECT
+from slurm_agent_tools.api.rule_examples import PROJECT
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.node import Partition

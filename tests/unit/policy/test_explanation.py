@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.cli.commands.rule_examples import plan_of
+from slurm_agent_tools.api.rule_examples import plan_of
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.for_others import explanation
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped

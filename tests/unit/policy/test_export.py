@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.cli.commands import policy_show
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.policy.for_others import Site, job_submit_lua, qos_lines
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 
@@ -117,3 +117,15 @@ def test_the_command_prints_or_makes_a_new_file_and_never_writes_over_one(tmp_pa
     with pytest.raises(InputError, match="output"):
         run(layered(), "qos", "--output", str(target))
     assert target.read_text() == qos_lines(layered(), ["short"])
+
+
+def test_a_file_is_loaded_in_a_lua_where_that_is_asked_for(tmp_path: Path, capsys):
+    words = ["job-submit-lua", "--tokens", f"files:{tmp_path}", "--agent-account", "agents", "--check"]
+    assert run(layered(), *words, "--output", str(tmp_path / "good.lua")) == 0
+    assert "was loaded by Lua 5." in capsys.readouterr().out
+    with pytest.raises(AgentToolsError, match="nowhere"):
+        run(layered(), "job-submit-lua", "--tokens", "hmac:/nowhere", "--check", "--output", str(tmp_path / "bad.lua"))
+    with pytest.raises(InputError, match="check"):
+        run(layered(), *words)
+    with pytest.raises(InputError, match="spent_tickets"):
+        run(layered(), "job-submit-lua", "--spent-tickets", "/a")

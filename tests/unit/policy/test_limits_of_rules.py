@@ -8,7 +8,7 @@ import pytest
 from tests.unit.policy.plans import asks, live
 from tests.unit.policy.saying import ONE, POLICY, lines, says
 
-from slurm_agent_tools.cli.commands.rule_examples import GIB, HOUR
+from slurm_agent_tools.api.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.plan import PlannedRequest

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.cli.commands.rule_examples import CPU, GPU
+from slurm_agent_tools.api.rule_examples import CPU, GPU
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import HighPriority

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 from tests.unit.policy.plans import asks, live
 
-from slurm_agent_tools.cli.commands.rule_examples import FILE, GIB, PROJECT
+from slurm_agent_tools.api.rule_examples import FILE, GIB, PROJECT
 from slurm_agent_tools.models.decision import Consent, RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy.document import harsher

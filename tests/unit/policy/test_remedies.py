@@ -18,7 +18,7 @@ import pytest
 from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 from tests.unit.policy.plans import asks
 
-from slurm_agent_tools.cli.commands.rule_examples import FILE, PROJECT, plan_of, read_example
+from slurm_agent_tools.api.rule_examples import FILE, PROJECT, plan_of, read_example
 from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
 from slurm_agent_tools.policy.evaluate import RULES, decide

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from tests.unit.policy.plans import asks
 
-from slurm_agent_tools.cli.commands.rule_examples import plan_of
+from slurm_agent_tools.api.rule_examples import plan_of
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped

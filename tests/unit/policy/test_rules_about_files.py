@@ -8,7 +8,7 @@ import pytest
 from tests.unit.policy.plans import asks, live
 from tests.unit.policy.saying import BY_ID, POLICY, lines, says
 
-from slurm_agent_tools.cli.commands.rule_examples import FILE, PROJECT
+from slurm_agent_tools.api.rule_examples import FILE, PROJECT
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest
 from slurm_agent_tools.policy.plan import PlannedRequest

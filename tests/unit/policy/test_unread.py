@@ -9,7 +9,7 @@ from tests.unit.counting import counted
 from tests.unit.policy.applying import Request, apply, ways
 from tests.unit.policy.plans import asks
 
-from slurm_agent_tools.cli.commands.rule_examples import FILE
+from slurm_agent_tools.api.rule_examples import FILE
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.sbatch_options import NAMES
 from slurm_agent_tools.policy.loading import load, shipped

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.policy.saying import POLICY
 
-from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GIB, GPU
+from slurm_agent_tools.api.rule_examples import CPU, FILE, GIB, GPU
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.job import named_jobs, waits_for
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.policy.plans import asks, live, past
 from tests.unit.policy.saying import lines, says
 
-from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GPU, HOUR, NOW, OLD
+from slurm_agent_tools.api.rule_examples import CPU, FILE, GPU, HOUR, NOW, OLD
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy.plan import PlannedRequest

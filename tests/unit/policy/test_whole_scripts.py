@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from slurm_agent_tools.cli.commands.rule_examples import FILE, PROJECT, NoFiles, read_example, text_of
+from slurm_agent_tools.api.rule_examples import FILE, PROJECT, NoFiles, read_example, text_of
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.policy.evaluate import RULES, EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped

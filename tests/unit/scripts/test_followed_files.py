@@ -111,3 +111,49 @@ async def test_an_imported_module_in_another_encoding_is_told():
     files = project(t__py="import helper\n", helper__py="# coding: utf-7\nx = 1\n")
 
     assert rules(await read("python t.py", files)) == DARK
+
+
+RUNS = "#!/bin/bash\npython3 $PROG\n"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "export PROG=evil.py\nbash t.sh",
+        "PROG=evil.py bash t.sh",
+        "PROG=evil.py\nexport PROG\nsrun ./t.sh",
+        "set -a\nPROG=evil.py\n./t.sh",
+        "PROG=evil.py\nsource t.sh",
+        "export PROG=evil.py\nbash outer.sh",
+        "export PROG=evil.py\nbash -c 'python3 $PROG'",
+        "export PROG=good.py\nbash t.sh\nexport PROG=evil.py\nbash t.sh",
+        "export PROG=good.py\nPROG=evil.py bash t.sh",
+        "#SBATCH --export=ALL,PROG=evil.py\npython3 $PROG",
+    ],
+)
+async def test_a_program_that_a_variable_names_from_outside_is_read(way: str):
+    files = project(t__sh=RUNS, outer__sh="bash t.sh\n", evil__py=SUBMITS, good__py="print(1)\n")
+
+    assert rules(await read(way, files)) == SUB
+
+
+@pytest.mark.parametrize("set_outside", ["", "export PROG=good.py\n"])
+async def test_what_is_run_where_the_variable_is_not_handed_on_is_read_as_well(set_outside: str):
+    files = project(t__sh="python3 ${PROG:-evil.py}\n", evil__py=SUBMITS, good__py="print(1)\n")
+
+    assert rules(await read(f"{set_outside}bash t.sh", files)) == SUB
+
+
+async def test_what_is_found_with_and_without_a_variable_is_told_once():
+    files = project(t__sh="sbatch $JOB.sh\npython3 $PROG\n", good__py="print(1)\n")
+    script = await read("export PROG=good.py JOB=next\nbash t.sh", files)
+
+    assert len([found for found in script.findings if found.rule == "direct-submission"]) == 1
+    assert "good.py" in script.files
+
+
+async def test_a_variable_with_very_many_values_is_anything():
+    values = "\n".join(f"export PROG=good{number}.py" for number in range(40))
+    script = await read(f"{values}\nbash t.sh", project(t__sh="$PROG\n"))
+
+    assert rules(script) == DARK

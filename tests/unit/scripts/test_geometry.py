@@ -64,6 +64,7 @@ WORST = [
 # What was allocated where it was more than the pending job showed, or might have been: options, memory per GPU in MB.
 MEASURED = [
     ("--gpus=2 --ntasks-per-gpu=2 --mem-per-cpu=100M", 300),
+    ("--gpus=2 --ntasks-per-gpu=2 --mem-per-cpu=100M -c4 -B2:3:1", 1600),
     ("--gpus=3 --ntasks-per-gpu=3 --mem-per-cpu=100M", 800),
     ("--gpus=1 --ntasks-per-gpu=2 --mem-per-cpu=100M -N1 -n1", 200),
     ("--gpus=2 -n8 --mem-per-cpu=100M", 700),

@@ -15,9 +15,11 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import LoggingMessageNotificationParams
 from tests.unit.server.over_http import served
 
+from slurm_agent_tools.api.brief import LastAnswers
 from slurm_agent_tools.models import report, shapes
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.server.mcp_server import build_server
+from slurm_agent_tools.server.web.chat_views import VIEWS
 from slurm_agent_tools.settings import Settings
 
 ALERTS = [
@@ -89,6 +91,26 @@ async def test_in_the_older_era_a_client_hears_all_until_it_says_from_where_on()
         heard.clear()
         await wait(client)
         assert [note.level for note in heard] == ["critical", "error"]
+
+
+@pytest.mark.proves("alerts-are-log-notifications")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_view_that_looks_again_every_few_seconds_makes_no_alert_heard_again(mode: str):
+    look = {"job_id": "7", **VIEWS["wait_for_job"].more}
+    async with connected(mode, "debug") as (client, heard):
+        for _ in range(3):
+            assert len((await client.call_tool("wait_for_job", look)).structured_content["alerts"]) == 3
+        assert len(heard) == 3
+        await wait(client)
+        assert len(heard) == 6
+
+
+def test_an_alert_that_became_graver_or_is_of_another_job_is_heard_of_a_view_too():
+    told, one = LastAnswers(), {"code": "time-left", "severity": "high", "job_id": "7"}
+    assert told.alerts({"alerts": [one]}, look=True) == [one]
+    graver, other = one | {"severity": "critical"}, one | {"job_id": "8"}
+    assert told.alerts({"alerts": [one, graver, other]}, look=True) == [graver, other]
+    assert told.alerts({"alerts": {"error": {"code": "x"}}}, look=False) == []
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

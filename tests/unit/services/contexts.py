@@ -47,7 +47,7 @@ class Here:
         pass
 
 
-class OneDesk:
+class OneContext:
     """The same context whatever the cluster."""
 
     def __init__(self, context: ClusterContext) -> None:
@@ -67,7 +67,7 @@ class TestedToolbox(Toolbox):
     """A toolbox whose context tests can look at."""
 
     def __init__(self, context: ClusterContext) -> None:
-        super().__init__(OneDesk(context))
+        super().__init__(OneContext(context))
         self.context = context
 
 

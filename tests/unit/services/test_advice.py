@@ -22,6 +22,7 @@ from slurm_agent_tools.models.shapes import WaitMeasured
 from slurm_agent_tools.services import submission_facts, submission_request
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
+from slurm_agent_tools.slurm.client import awaited_jobs
 from slurm_agent_tools.slurm.commands import sbatch
 from slurm_agent_tools.units import JobId
 
@@ -338,13 +339,13 @@ async def test_a_job_that_waits_for_another_one_starts_at_no_known_time(
 async def test_a_job_that_nobody_can_be_asked_about_is_waited_for(context: ClusterContext):
     other = Queued("RUNNING")
     slurm(context, other)
-    assert await submission_facts.awaited_jobs(context, "afterok:132") is not None
+    assert await awaited_jobs(context.slurm, "afterok:132") is not None
 
     async def away(_: JobId) -> JobView:
         raise SlurmUnreachable("the controller is away")
 
     object.__setattr__(other, "job", away)
-    assert await submission_facts.awaited_jobs(context, "afterok:132") is not None
+    assert await awaited_jobs(context.slurm, "afterok:132") is not None
 
 
 def test_when_it_starts_is_a_sentence_where_slurm_tells():

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.unit.services.contexts import OneDesk, toolbox
+from tests.unit.services.contexts import OneContext, toolbox
 from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import queued
 from tests.unit.virtual_time import VirtualClock, in_no_time, passed
@@ -59,7 +59,7 @@ def box(folder: Path, runner: Silent) -> Toolbox:
     """A toolbox over a Slurm that is away, with a clock that follows the loop."""
     context, clock = toolbox(folder, runner).context, VirtualClock()
     slurm = SlurmClient(runner, clock, context.settings.slurm, user="alice")
-    return Toolbox(OneDesk(replace(context, clock=clock, slurm=slurm, watcher=Watcher(slurm, clock))))
+    return Toolbox(OneContext(replace(context, clock=clock, slurm=slurm, watcher=Watcher(slurm, clock))))
 
 
 READING = [

@@ -64,7 +64,7 @@ def tools(tmp_path: Path, there: Path) -> Iterator[registry.TestedToolbox]:
         box.context, settings=settings, cluster="far", transport=place,
         environment=LoginEnvironment(slurm.user, str(there), {}),
     )  # fmt: skip
-    box.context, box.registry = context, registry.OneDesk(context)
+    box.context, box.registry = context, registry.OneContext(context)
     for folder in (Path(context.project), there):
         for name, text in FILES.items():
             (folder / name).write_text(text)
@@ -129,7 +129,7 @@ async def test_the_policy_makes_it_a_warning(tools: registry.TestedToolbox, ther
     loaded = tools.context.policy
     policy = replace(loaded, policy=loaded.policy.model_copy(update={"files_differ": "warn"}))
     tools.context = replace(tools.context, policy=policy)
-    tools.registry = registry.OneDesk(tools.context)
+    tools.registry = registry.OneContext(tools.context)
     (there / "train.py").write_text("print(2)\n")
     reply = await submitted(tools)
     assert reply.status == "submitted"
@@ -139,7 +139,7 @@ async def test_the_policy_makes_it_a_warning(tools: registry.TestedToolbox, ther
 
 async def test_where_the_project_is_shared_nothing_is_compared(tools: registry.TestedToolbox):
     tools.context = replace(tools.context, cluster="local")
-    tools.registry = registry.OneDesk(tools.context)
+    tools.registry = registry.OneContext(tools.context)
     assert (await submitted(tools)).status == "submitted"
     place = tools.context.transport
     assert isinstance(place, Place)

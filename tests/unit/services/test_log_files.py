@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.logs import TRACE
 from tests.unit.services.contexts import Here, NothingReachesSlurm, toolbox
 from tests.unit.transport.sshserver import Node, running
 
+from slurm_agent_tools.diagnosis import log_signs
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.models.job import Job
@@ -24,12 +26,17 @@ MIB = 2**20
 SAID = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB"
 
 
-def chatter(size: int, *, more: str = "") -> bytes:
-    """Lines of a program that is well, at most so many bytes."""
-    lines = "".join(
+@cache
+def spoken(more: str) -> bytes:
+    return "".join(
         f"2026-03-01 12:{n // 60 % 60:02d}:{n % 60:02d} INFO step {n} loss={1 / (n + 1):.4f} lr=1e-4 report{more}\n"
         for n in range(5000)
     ).encode()
+
+
+def chatter(size: int, *, more: str = "") -> bytes:
+    """Lines of a program that is well, at most so many bytes."""
+    lines = spoken(more)
     return (lines * (size // len(lines) + 1))[:size].rpartition(b"\n")[0] + b"\n"
 
 
@@ -179,8 +186,8 @@ async def test_no_grep_means_head_and_tail_and_is_told(box, monkeypatch):
 
 
 async def test_a_search_that_is_not_done_in_time_is_told(box, monkeypatch):
-    slow = {key: "sleep 60" if key[0] == "all" else script for key, script in log_search._SCRIPTS.items()}
-    monkeypatch.setattr(log_search, "_SCRIPTS", slow)
+    slow = {key: "sleep 60" if key[0] == "all" else script for key, script in log_signs._SCRIPTS.items()}
+    monkeypatch.setattr(log_signs, "_SCRIPTS", slow)
     monkeypatch.setattr(log_search, "_SLOWEST", 100 * MIB)
     monkeypatch.setattr(log_search, "_LEAST", 0.5)
     log = await look(box, chatter(17 * MIB) + TRACE, whole=True)

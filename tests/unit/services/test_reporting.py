@@ -41,7 +41,7 @@ class Clock(FakeClock):
 
 
 @dataclass
-class Desk:
+class FakeContext:
     slurm: Slurm
     clock: Clock
 
@@ -60,7 +60,7 @@ class Desk:
     ],
 )
 async def test_steps_that_are_not_told_yet_are_asked_for_again_for_two_seconds_at_most(first, then, asked):
-    context = Desk(Slurm(*then), Clock())
+    context = FakeContext(Slurm(*then), Clock())
     found = await settled(context, first)
     assert context.slurm.asked == asked
     assert context.clock.slept <= 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.unit.services.contexts import OneDesk, TestedToolbox, toolbox
+from tests.unit.services.contexts import OneContext, TestedToolbox, toolbox
 from tests.unit.transport.sshserver import Node
 
 from slurm_agent_tools.models.sync_answer import SyncReply
@@ -64,7 +64,7 @@ class Sides:
     def change(self, **facts: Any) -> None:
         """Change the context of the tools."""
         self.box.context = replace(self.box.context, **facts)
-        self.box.registry = OneDesk(self.box.context)
+        self.box.registry = OneContext(self.box.context)
 
     def policy(self, **facts: Any) -> None:
         """Change fields of the policy."""

@@ -11,6 +11,7 @@ from slurm_agent_tools.devcluster.fake.hardware import FakeNode
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.slurm.commands import scontrol_nodes, sinfo
+from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
 from slurm_agent_tools.transport.base import Completed
 
 HEAD = (
@@ -30,7 +31,7 @@ def completed(stdout: bytes, *, truncated: bool = False) -> Completed:
 
 
 def node(**more: str):
-    return scontrol_nodes.parse(completed(told(**more)))[0]
+    return NodeRecords().parse(completed(told(**more)))[0]
 
 
 def test_what_jobs_were_given_is_told_beside_what_there_is():
@@ -67,7 +68,7 @@ def test_a_gpu_that_is_in_use_is_never_told_as_free_however_slurm_words_it(gres,
 
 def test_memory_that_is_kept_from_jobs_is_not_counted():
     text = told().replace(b"FreeMem=14515", b"FreeMem=14515 MemSpecLimit=4096")
-    assert scontrol_nodes.parse(completed(text))[0].memory_bytes == (256000 - 4096) * 2**20
+    assert NodeRecords().parse(completed(text))[0].memory_bytes == (256000 - 4096) * 2**20
 
 
 @pytest.mark.parametrize("state", ["IDLE+INVALID_REG", "MIXED+INVALID_REG", "IDLE+REBOOT_ISSUED", "IDLE+BLOCKED"])
@@ -102,7 +103,7 @@ def test_a_reason_has_its_time_and_cannot_write_the_other_fields():
 
 def test_a_reason_may_hold_a_newline():
     text = told(more=" Reason=one\ntwo [root@1700000000]") + told()
-    first, second = scontrol_nodes.parse(completed(text))
+    first, second = NodeRecords().parse(completed(text))
     assert (first.reason, second.reason) == ("one\ntwo", None)
 
 
@@ -110,14 +111,14 @@ def test_a_reason_may_hold_a_newline():
 @pytest.mark.parametrize("text", [b"NodeName=g1 what is this\n", told().replace(b"CPUAlloc=8", b"CPUAlloc=many")])
 def test_what_cannot_be_read_is_an_error(text: bytes):
     with pytest.raises(SlurmGarbled):
-        scontrol_nodes.parse(completed(text))
+        NodeRecords().parse(completed(text))
 
 
 def test_a_cut_answer_is_an_error_and_silence_is_no_empty_cluster():
     with pytest.raises(SlurmGarbled):
-        scontrol_nodes.parse(completed(told(), truncated=True))
+        NodeRecords().parse(completed(told(), truncated=True))
     with pytest.raises(SlurmUnreachable):
-        scontrol_nodes.parse(
+        NodeRecords().parse(
             Completed(("scontrol",), 1, b"", b"slurm_load_node error: Unable to contact slurm controller\n", 0.1)
         )
 
@@ -127,7 +128,7 @@ async def test_both_commands_tell_the_same_of_a_node():
     slurm = FakeSlurm(nodes=nodes)
     slurm.submit("#!/bin/bash\nsleep 60\n", "--gres=gpu:2", "--mem=8G")
     await slurm.clock.advance(5)
-    there = {one.name: one for one in scontrol_nodes.parse(answered(slurm, scontrol_nodes.argv()))}
+    there = {one.name: one for one in NodeRecords().parse(answered(slurm, scontrol_nodes.argv()))}
     for one in sinfo.parse(answered(slurm, sinfo.argv())):
         detailed = there[one.name]
         assert (one.state, one.cpus, one.gpus, one.gpus_used) == (
@@ -147,3 +148,12 @@ async def test_both_commands_tell_the_same_of_a_node():
 def answered(slurm: FakeSlurm, argv: list[str]) -> Completed:
     said = slurm.command(*argv)
     return Completed(tuple(argv), said.code, said.out.encode(), said.err.encode(), 0.1)
+
+
+def test_of_a_second_look_only_what_changed_is_read_again():
+    records, other = NodeRecords(), told().replace(b"g1", b"g2")
+    first, second = records.parse(completed(told() + other))
+    again, changed = records.parse(completed(told() + other.replace(b"CPUAlloc=8", b"CPUAlloc=9")))
+    assert again is first
+    assert (second.cpus_used, changed.cpus_used) == (8, 9)
+    assert [one.name for one in records.parse(completed(other))] == ["g2"]

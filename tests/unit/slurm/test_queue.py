@@ -86,3 +86,9 @@ def test_a_cell_that_cannot_be_read_is_an_error_for_whoever_looks_at_the_job():
     assert ids(queue.jobs([3])) == ["3"]
     with pytest.raises(SlurmGarbled, match="many"):
         queue.jobs([4])
+
+
+def test_the_newest_jobs_are_those_with_the_highest_numbers(queue):
+    assert queue.newest(3) == [8, 9, 10]
+    assert queue.of("bob").newest(3) == [4]
+    assert queue.newest(0) == []

@@ -290,18 +290,24 @@ def test_a_line_that_lacks_only_its_end_counts_and_is_followed(tmp_path: Path, m
     assert (numbers(log.path), log.breaks(), log.problem()) == ([0, 1, 2, 3], [], None)
 
 
-WRITER = """
-import sys
+WRITERS = """
+import os, sys
 from pathlib import Path
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
-store = Store(Path(sys.argv[1]))
-number = 0
-while True:
-    store.log_decision({"at": "2026-11-21T12:00:00+00:00", "n": f"{sys.argv[2]}-{number}", "more": "x" * 500})
-    assert store.log_problem() is None
-    print(number, flush=True)
-    number += 1
+def write(name):
+    store, number = Store(Path(sys.argv[1])), 0
+    while True:
+        store.log_decision({"at": "2026-11-21T12:00:00+00:00", "n": f"{name}-{number}", "more": "x" * 500})
+        assert store.log_problem() is None
+        os.write(1, f"{os.getpid()}\\n".encode())
+        number += 1
+for turn in sys.stdin:
+    for name in "abc":
+        if os.fork() == 0:
+            write(turn.strip() + name)
+    ended = [os.wait()[1] for name in "abc"]
+    os.write(1, f"over {ended}\\n".encode())
 """
 
 
@@ -309,20 +315,25 @@ while True:
 def test_writers_at_once_that_are_killed_at_any_moment_raise_no_alarm(tmp_path: Path):
     log = Log(tmp_path, 1)
     done = 0
-    for turn in range(3):
-        writers = [
-            subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(tmp_path), f"{turn}{name}"], stdout=subprocess.PIPE, text=True
-            )
-            for name in "abc"
-        ]
-        for writer in writers:
-            writer.stdout.readline()
-        time.sleep(0.05 + turn * 0.037)
-        for writer in writers:
-            os.kill(writer.pid, signal.SIGKILL)
-        done += sum(len(writer.communicate()[0].splitlines()) + 1 for writer in writers)
-        assert log.breaks() == []
+    command = [sys.executable, "-c", WRITERS, str(tmp_path)]  # all begin alike, so what they load is loaded once
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **pipes) as starter:
+        try:
+            for turn in range(3):
+                print(turn, file=starter.stdin, flush=True)
+                writers: set[str] = set()
+                while len(writers) < 3:
+                    writers.add(starter.stdout.readline())
+                    done += 1
+                time.sleep(0.05 + turn * 0.037)
+                for writer in writers:
+                    os.kill(int(writer), signal.SIGKILL)
+                while (line := starter.stdout.readline()) in writers:
+                    done += 1
+                assert line == f"over {3 * [signal.SIGKILL.value]}\n"
+                assert log.breaks() == []
+        finally:
+            os.killpg(starter.pid, signal.SIGKILL)
     log.add(9)
     assert (log.breaks(), log.problem()) == ([], None)
     assert len(numbers(log.path)) >= done

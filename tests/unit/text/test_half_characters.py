@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.server.http.test_guard import Scene
 
 from slurm_agent_tools.api import catalogue, serialize
+from slurm_agent_tools.cli.main import main
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.text.bounded_documents import WholeLines, half_place, is_half, without_halves
 
@@ -178,12 +179,23 @@ async def test_over_http_half_a_character_reaches_the_tools_as_a_sign_that_is_no
     ],
     ids=repr,
 )  # fmt: skip
-def test_bytes_that_are_no_text_are_wrong_input_of_every_command(project: Path, words: list[str | bytes]):
-    done = subprocess.run([COMMAND, *words], env=environment(project), cwd=project, capture_output=True)
+def test_bytes_that_are_no_text_are_wrong_input_of_every_command(
+    project: Path, words: list[str | bytes], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    for name, value in environment(project).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(project)
+
+    assert main([os.fsdecode(word) for word in words]) == 2
+    assert "invalid_input" in capfd.readouterr().err
+    assert [path.name for path in project.iterdir()] == ["slurm-agent.toml"]
+
+
+def test_bytes_that_are_no_text_are_wrong_input_of_a_process(project: Path):
+    done = subprocess.run([COMMAND, "report", b"\xff"], env=environment(project), cwd=project, capture_output=True)
 
     assert done.returncode == 2, done.stderr
     assert b"invalid_input" in done.stderr
-    assert [path.name for path in project.iterdir()] == ["slurm-agent.toml"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from slurm_agent_tools.cli.commands import launching
 from slurm_agent_tools.cli.terminal import person, person_types
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.services import approval
-from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.context import ClusterContext, SiteJudge
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import plan_text, safe_open, sanitize
 from slurm_agent_tools.transport import signature
@@ -42,14 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sign", metavar="KEY", help="read it, and sign it with this SSH key (private, or public with an agent)"
     )
     how.add_argument("--signature", metavar="FILE", help="a signature that was made elsewhere over what --show prints")
+    parser.add_argument("--socket", type=Path, metavar="PATH", help="of the site's service, whose question it is")
     parser.add_argument("--principal", metavar="NAME", help="who signs, where the policy lists the key by a pattern")
 
 
 async def run(args: argparse.Namespace) -> int:
     """Answer one question; returns the exit code. Raises AgentToolsError."""
-    registry = OpenedContexts(settings.load())
+    known = settings.load()
+    if args.socket:
+        known = known.model_copy(update={"site_socket": args.socket.absolute()})
+    registry = OpenedContexts(known)
     try:
         context = await registry.at(args.cluster)
+        if context.site is not None:
+            return await _at_site(context.site, args)
         if args.id is None:
             return await _list(context)
         item = await _open(context, args.id)
@@ -63,6 +69,37 @@ async def run(args: argparse.Namespace) -> int:
         return await asked(context, item, decline=args.decline)
     finally:
         await registry.close()
+
+
+async def _at_site(site: SiteJudge, args: argparse.Namespace) -> int:
+    """The same where the site's service asks and counts: a yes is a signature, and nothing that is typed."""
+    if args.id is None:
+        found = (await site.ask("questions", {}))["questions"]
+        for one in found:
+            state = f"approved ({one['granted']})" if one["granted"] else "open"
+            printing.lines([f"{one['id']}  {state}  until {one['expires']}  {ascii(one['job_name'])[1:-1]}"])
+        if not found:
+            printing.lines(["No question of the site's service is open in this project."])
+        return DONE
+    if args.decline:
+        await site.ask("answer", {"id": args.id, "decline": True})
+        printing.lines(["Declined."])
+        return DONE
+    text = str((await site.ask("question", {"id": args.id}))["text"])
+    if args.show:
+        sys.stdout.write(text)
+        return DONE
+    if not (args.sign or args.signature):
+        hint = "Read it with --show; sign it with --sign KEY, or elsewhere, and give --signature FILE."
+        raise InputError("approve", args.id, "needs a signature: nothing typed counts at the site's service", hint=hint)
+    if args.sign and not _agreed(text, args.sign):
+        printing.lines(["Nothing was changed."])
+        return BLOCKED
+    proof = _read(Path(args.signature)) if args.signature else await signature.sign(text, Path(args.sign))
+    words = {"id": args.id, "channel": "signed", "proof": proof, "who": args.principal}
+    by = ascii((await site.ask("answer", words))["by"])[1:-1]
+    printing.lines([f"Approved with the signature of {by}. The next identical submit_job uses it, once."])
+    return DONE
 
 
 async def _list(context: ClusterContext) -> int:
@@ -81,12 +118,8 @@ async def _open(context: ClusterContext, name: str) -> Approval:
     hint = "See `slurm-agent-tools approve` for the open ones; a new submit_job asks again."
     if item is None:
         raise InputError("id", name, "is no question of this user", hint=hint)
-    ended = {"was used": item.used, "was declined": item.declined}
-    problem = next((what for what, when in ended.items() if when is not None), None)
-    if problem is None and item.expires <= context.clock.now():
-        problem = "has expired"
-    if problem is not None:
-        raise InputError("id", name, problem, hint=hint)
+    if (closed := item.closed(context.clock.now())) is not None:
+        raise InputError("id", name, closed, hint=hint)
     return item
 
 
@@ -156,7 +189,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     _allowed(context, "signed")
     if args.signature:
         signed = _read(Path(args.signature))
-    elif _agreed(item, args.sign):
+    elif _agreed(item.plan, args.sign):
         signed = await signature.sign(item.plan, Path(args.sign))
     else:
         printing.lines(["Nothing was changed."])
@@ -171,11 +204,11 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     return DONE
 
 
-def _agreed(item: Approval, key: str) -> bool:
+def _agreed(plan: str, key: str) -> bool:
     """Whether the person who reads it wants to sign: the very text, whatever the ledger holds by then."""
     with person("approving", _ELSE) as (reading, writing):
         ask = f"Type sign to sign exactly this with {sanitize.visible(key)}: "
-        return _answer(reading, writing, sanitize.visible(item.plan), ask) == "sign"
+        return _answer(reading, writing, sanitize.visible(plan), ask) == "sign"
 
 
 def _read(path: Path) -> str:

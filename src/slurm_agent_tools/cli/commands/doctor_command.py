@@ -1,4 +1,4 @@
-"""The subcommand `doctor`: each setting and where it came from, the policy, and whether Slurm answers."""
+"""The subcommand `doctor`: what works and what does not, the verdict first; then what is in force and from where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slurm_agent_tools.api.context_registry import (
     load_policy_for,
     open_store,
 )
-from slurm_agent_tools.cli.commands.doctor_steps import check_steps
+from slurm_agent_tools.cli.commands.doctor_steps import check_steps, client_steps
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable, StorageError
 from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
@@ -34,10 +34,12 @@ LEDGER = "ledger.sqlite3"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `doctor`."""
     parser.description = (
-        "Show each setting and where it came from, the policy in force, and the way to each cluster, step by step."
+        "Say what works here and what does not: the way to each cluster, step by step, the policy in force, the"
+        " records, and what the settings say."
     )
     parser.add_argument("--cluster", metavar="NAME", help="look at this cluster alone")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--settings", action="store_true", help="show every setting, the defaults too")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, with every setting")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +47,10 @@ def run(args: argparse.Namespace) -> int:
     settings = load()
     policy = load_policy_for(settings)
     clusters, ledger = anyio.run(_clusters, settings, args.cluster), _ledger(settings)
+    works = ledger["problem"] is None and all(found["reachable"] for found in clusters.values())
     body = {
+        "works": works,
+        "verdict": list(_verdict(settings, ledger["problem"], clusters)),
         "settings": {name: {"value": value, "from": source} for name, value, source in origins(settings)},
         "policy": {
             "name": policy.name,
@@ -56,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
         },
         "ledger": ledger,
         "clusters": clusters,
+        "clients": [asdict(step) for step in client_steps(settings.project_root)],
         "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
     }
     if args.json:
         printing.lines([json.dumps(body, indent=2)])
     else:
-        printing.show(_pieces(body))
-    works = ledger["problem"] is None and all(found["reachable"] for found in clusters.values())
+        printing.show(_pieces(body, every=args.settings))
     return DONE if works else FAILED
 
 
@@ -114,6 +119,18 @@ async def _memory(settings: MemorySettings) -> dict[str, Any]:
         return {"ok": False, "name": "memory", "seen": seen, "todo": memory_server.HINT}
 
 
+def _verdict(settings: Settings, problem: str | None, clusters: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each thing: what an agent can do here now, and what it cannot."""
+    for name, found in clusters.items():
+        if found["reachable"]:
+            yield f"Works: an agent in {settings.project_root} can use the cluster {name}, within the policy."
+        else:
+            step = found["steps"][-1]
+            yield f"Does not work: cluster {name}, at the step {step['name']} (below: what to do)."
+    if problem is not None:
+        yield f"Does not work: the records: {problem}"
+
+
 def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
     for name in type(part).model_fields:
         value = getattr(part, name)
@@ -140,21 +157,29 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _pieces(body: Mapping[str, Any]) -> list[render.Piece]:
+def _pieces(body: Mapping[str, Any], *, every: bool) -> list[render.Piece]:
+    said = {name: entry for name, entry in body["settings"].items() if every or entry["from"] != "default"}
     rows = [
-        (name, str(entry["value"]) if entry["value"] is not None else "-", entry["from"])
-        for name, entry in body["settings"].items()
+        (name, str(each["value"]) if each["value"] is not None else "-", each["from"]) for name, each in said.items()
     ]
     told = [f"  {name:<22} {value}  ({source})" for name, value, source in rows]
     ways = [
         piece for name, found in body["clusters"].items() for piece in _way_told(f"cluster {name}:", found["steps"])
     ]
+    rest = len(body["settings"]) - len(said)
     return [
+        *(render.Line(render.plain(line), "ok" if line.startswith("Works") else "failed") for line in body["verdict"]),
+        *ways,
+        *_way_told("clients of this folder:", body["clients"]),
+        *(_way_told("memory server:", [body["memory"]]) if body["memory"] is not None else []),
+        *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
         render.Line("settings:", "heading"),
         render.table(("setting", "value", "from"), rows, told),
-        *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
-        *ways,
-        *(_way_told("memory server:", [body["memory"]]) if body["memory"] is not None else []),
+        *(
+            [render.Line(f"  {rest} more are as they come: slurm-agent-tools doctor --settings", "faint")]
+            if rest
+            else []
+        ),
     ]
 
 

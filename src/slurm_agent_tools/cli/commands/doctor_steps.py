@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import anyio
 
+from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER, servers
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
 from slurm_agent_tools.slurm.commands import sacct
@@ -52,6 +55,25 @@ async def check_steps(place: Transport) -> AsyncIterator[CheckStep]:
             yield step
             if not step.ok:
                 return
+
+
+def client_steps(folder: Path) -> list[CheckStep]:
+    """The client files of a project that name this server, and whether what they start is found from here."""
+    found = []
+    for client in filter(lambda one: one.table, CLIENTS.values()):
+        entry = (servers(folder / client.config, client.table) or {}).get(SERVER)
+        if isinstance(entry, dict):
+            command = entry.get("command")
+            command = command.get("path") if isinstance(command, dict) else command
+            ok = command is None or shutil.which(str(command)) is not None  # without one it names a server over HTTP
+            does = f"asks {entry.get('url')}" if command is None else f"starts {command}"
+            seen = sanitize.line(f"{client.config} {does}") + ("" if ok else ", which is not found on PATH")
+            todo = "" if ok else "Write the full path of the program there, or install it for your user."
+            found.append(CheckStep(client.title.lower(), ok=ok, seen=seen, todo=todo))
+    none = CheckStep(
+        "clients", ok=False, seen=f"no client file in {folder} names this server", todo="slurm-agent-tools init"
+    )
+    return found or [none]
 
 
 class _Failed(Exception):

@@ -19,7 +19,7 @@ MIXED = True
 
 DONE, FAILED = 0, 1
 
-_NEED = ("gpu_memory", "gpus", "memory")
+_NEED = ("gpu_memory", "gpus", "memory", "constraint", "time_limit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,32 +7,29 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from slurm_agent_tools.cli.commands import client_files
+from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.policy.for_others import schema_text
 from slurm_agent_tools.text import safe_open, sanitize
-from slurm_agent_tools.text.bounded_documents import decoded, json_value
 
-SERVER = "slurm-agent-tools"
-
-_CLIENTS = {".vscode/mcp.json": "servers", ".mcp.json": "mcpServers"}
-
-_LARGEST = 2**20  # bytes of a client file
+_MARK = "<!-- slurm-agent-tools: begin -->"  # of our block in AGENTS.md
 
 _SCHEMA = "policy.schema.json"
+
+_EXAMPLE = "scripts/slurm/example.sh"
 
 _FILES = {
     "slurm-agent.toml": "init/slurm-agent.toml",
     "policies/project.yaml": "init/project.yaml",
     "policies/policy.schema.json": _SCHEMA,
-    ".vscode/mcp.json": "init/vscode-mcp.json",
-    ".mcp.json": "init/mcp.json",
-    ".github/agents/slurm-manager.agent.md": "slurm-manager.agent.md",
+    _EXAMPLE: "init/example.sh",
     "scripts/slurm/generated/.gitkeep": None,
     "logs/slurm/.gitkeep": None,
     "results/.gitkeep": None,
@@ -42,9 +39,10 @@ CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "tr
 """The packaged campaigns, by what they are an example of, and the program that each runs."""
 
 _NEXT = (
-    "Open this folder in VS Code or start `claude` here: the server is found by its client file.",
-    "slurm-agent-tools doctor                     # the settings, and whether Slurm answers",
+    "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
     "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own",
+    "Open this folder in your client (VS Code, `claude`): the server is found by its client file. Then ask:",
+    f"  Submit {_EXAMPLE}, wait for it, and save its metrics as the result `example`.",
     "slurm-agent-tools policy show                # what an agent may do here",
     "slurm-agent-tools policy check YOUR_SCRIPT   # what the policy says of a script",
 )
@@ -65,24 +63,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--campaign", metavar="KIND", help=f"Write an example of a campaign alone: {', '.join(CAMPAIGNS)}"
     )
+    parser.add_argument(
+        "--client", metavar="NAME", action="append", choices=[*CLIENTS, "all"],
+        help=f"A client to write the files of, or show the lines for, once for each: {', '.join(CLIENTS)}, all "
+        f"(default: {', '.join(client_files.USUAL)})",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="Print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
     """Create what is missing and say so; always 0 when every file could be written."""
-    files = _FILES if args.campaign is None else _campaign_files(args.campaign)
+    clients = client_files.chosen(args.client) if args.campaign is None else []
+    files = _files(clients) if args.campaign is None else _campaign_files(args.campaign)
     folder = _folder(args.folder)
     entries = [_place(folder, path, asset) for path, asset in files.items()]
     notes = list(_left_out(folder, files))
     if args.campaign is None:
-        notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
+        notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients)]
+    personal = list(_personal(folder, clients))
     following = _NEXT if args.campaign is None else _campaign_next(args.campaign)
     if args.json:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": following}
+        body |= {"personal": personal} if personal else {}
         print(json.dumps(body, indent=2))  # noqa: T201 - the command's answer
     else:
-        print(sanitize.visible("\n".join(_text(folder, entries, notes, following))))  # noqa: T201
+        print(sanitize.visible("\n".join(_text(folder, entries, notes, personal, following))))  # noqa: T201
     return 0
+
+
+def _files(clients: Iterable[str]) -> dict[str, str | None]:
+    """What a project gets: its own files, and those of its clients."""
+    theirs = {path: source for name in clients for path, source in CLIENTS[name].files.items()}
+    return {**_FILES, **theirs}
 
 
 def _campaign_files(kind: str) -> dict[str, str | None]:
@@ -155,29 +167,34 @@ def _left_out(folder: Path, files: Iterable[str]) -> Iterator[str]:
             yield f"{path} lies behind a link that leads out of the folder, where nothing is written. Make it by hand."
 
 
-def _client_notes(folder: Path) -> Iterator[str]:
+def _client_notes(folder: Path, clients: Iterable[str]) -> Iterator[str]:
     """What to add by hand to a client file that was there and does not know our server."""
-    for path, key in _CLIENTS.items():
-        servers = _servers(folder / path, key)
-        if servers is not None and SERVER in servers:
-            continue
-        problem = "is not plain JSON" if servers is None else "does not name this server"
-        entry = json.loads(asset(_FILES[path] or ""))[key][SERVER]
-        yield f"{path} {problem}. If it is missing there, add to {key!r}: {_one_line(entry)}"
+    for client in (CLIENTS[name] for name in clients):
+        if client.table:
+            named = client_files.servers(folder / client.config, client.table)
+            if named is None or SERVER not in named:
+                kind = "TOML" if client.config.endswith(".toml") else "JSON"
+                problem = f"is not plain {kind}" if named is None else "does not name this server"
+                lines = client_files.to_add(client, asset(client.files[client.config]))
+                yield f"{client.config} {problem}. If it is missing there, add {lines}"
+        elif "AGENTS.md" in client.files and _MARK not in _own_text(folder / "AGENTS.md"):
+            yield f"AGENTS.md says nothing of Slurm jobs. Add to it:\n{asset(client.files['AGENTS.md']).rstrip()}"
 
 
-def _servers(path: Path, key: str) -> dict[str, object] | None:
-    """The servers that a client file names; None where it cannot be read (VS Code allows comments, JSON does not)."""
+def _own_text(path: Path) -> str:
     try:
-        body = json_value(decoded(safe_open.read(path, _LARGEST)))
-    except (OSError, ValueError):
-        return None
-    found = body.get(key, {}) if isinstance(body, dict) else {}
-    return found if isinstance(found, dict) else {}
+        return safe_open.read(path, 2**20).decode(errors="replace")
+    except OSError:
+        return ""
 
 
-def _one_line(entry: object) -> str:
-    return json.dumps({SERVER: entry})[1:-1]
+def _personal(folder: Path, clients: Iterable[str]) -> Iterator[dict[str, str]]:
+    """The lines for a person's own files, which `init` never writes: they lie outside of the folder."""
+    command = shutil.which(SERVER) or str(Path(sys.executable).parent / SERVER)
+    for client in (CLIENTS[name] for name in clients):
+        if client.personal:
+            lines = client_files.filled(asset(client.lines), command, folder)
+            yield {"client": client.title, "file": client.personal, "lines": lines}
 
 
 def _shadowed(folder: Path) -> Iterator[str]:
@@ -203,12 +220,17 @@ def _not_on_path() -> Iterator[str]:
         )
 
 
-def _text(folder: Path, entries: list[Entry], notes: list[str], following: Iterable[str]) -> Iterator[str]:
+def _text(
+    folder: Path, entries: list[Entry], notes: list[str], personal: Sequence[dict[str, str]], following: Iterable[str]
+) -> Iterator[str]:
     yield f"{folder}"
     for entry in entries:
         yield f"  {entry.action:<8} {entry.path}"
     if notes:
         yield "\nPlease look at this:"
         yield from (f"  - {note}" for note in notes)
+    for one in personal:
+        yield f"\n{one['client']} keeps its servers in {one['file']}, which is yours. Add there:"
+        yield one["lines"].rstrip()
     yield "\nNext, in this folder:"
     yield from (f"  {line}" for line in following)

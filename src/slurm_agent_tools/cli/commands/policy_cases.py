@@ -58,6 +58,9 @@ def run(args: argparse.Namespace, loaded: LoadedPolicy, settings: Settings) -> i
     paths = [Path(name) for name in args.files] or _found(settings.project_root / "policies/tests")
     if not paths:
         paths, loaded = _found(_shipped()), load(shipped())
+        settings = settings.model_copy(
+            update={"project_root": _shipped()}
+        )  # where the files lie that those scripts run
     done, wrong, spoken = 0, 0, set[str]()
     for path in paths:
         for case in read(path):

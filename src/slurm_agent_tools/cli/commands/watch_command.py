@@ -16,8 +16,8 @@ import anyio.to_thread
 
 from slurm_agent_tools.api import printing, serialize
 from slurm_agent_tools.api.context_registry import ledger_folder
+from slurm_agent_tools.api.notify_targets import NotifyTarget, Sender, targets
 from slurm_agent_tools.api.toolbox import Toolbox
-from slurm_agent_tools.cli.commands.notify_targets import NotifyTarget, Sender, targets
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.fleet.notices import NoticeBook, NoticeMessage, is_quiet, message
 from slurm_agent_tools.models.shapes import Alert, SectionError

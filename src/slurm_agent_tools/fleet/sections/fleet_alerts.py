@@ -21,7 +21,7 @@ _ORDER = ("critical", "high", "medium")
 
 def section(facts: FleetFacts) -> list[Alert]:
     """All of them, the gravest first."""
-    found = [*(facts.alerts or ()), *_idle(facts), *_low(facts), *_starved(facts)]
+    found = [*(facts.alerts or ()), *_idle(facts), *_low(facts), *_shares(facts)]
     found += crowded(max(facts.mine_waiting, sum(job.state in HELD_UP for job in facts.mine)))
     bad = [f"{node.name} ({node.state})" for node in facts.nodes if node.troubled]
     if bad:
@@ -73,9 +73,19 @@ def _low(facts: FleetFacts) -> list[Alert]:
     return found
 
 
-def _starved(facts: FleetFacts) -> list[Alert]:
-    if not facts.settings.quotas or facts.ran is None:
+def _shares(facts: FleetFacts) -> list[Alert]:
+    """Who gets less than its share, and what is used up of today's GPU hours: shares, and the policy's cap."""
+    if facts.ran is None:
         return []
-    starved = [one.quota for one in quota_shares.section(facts).quotas if one.starved]
-    told = f"Less than their share of GPU hours, and jobs that wait: {listed(starved)}."
-    return [Alert(severity="medium", code="share-starved", message=told)] if starved else []
+    made = quota_shares.section(facts)
+    starved = listed(one.quota for one in made.quotas if one.starved)
+    told = []
+    if starved:
+        told.append(("share-starved", f"Less than their share of GPU hours, and jobs that wait: {starved}."))
+    spent = [f"{one.quota} ({one.used:g} of {one.hours:g})" for one in quota_shares.used_up(made)]
+    today = quota_shares.hours_today(facts)
+    if facts.day_cap is not None and today is not None and today >= facts.day_cap > 0:
+        spent.append(f"what the policy allows ({today:.2f} of {facts.day_cap:g})")
+    if spent:
+        told.append(("budget-used", f"Today's GPU hours are used up: {listed(spent)}."))
+    return [Alert(severity="medium", code=code, message=text) for code, text in told]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from slurm_agent_tools.diagnosis.phrases import flat, listed
 from slurm_agent_tools.fleet import gpu_tiers
@@ -29,7 +29,8 @@ def section(facts: FleetFacts) -> InventorySection:
     """The inventory, each node once."""
     nodes = facts.nodes
     memory = sum(node.memory_bytes for node in nodes)
-    tiers, partitions = gpu_tiers.by_tier(nodes, facts.settings), _partitions(facts)
+    tiers = gpu_tiers.by_tier(nodes, facts.settings)
+    partitions = _partitions(facts, tiers)
     return InventorySection(
         nodes=len(nodes),
         cpus=sum(node.cpus for node in nodes),
@@ -113,18 +114,21 @@ def _troubled(nodes: Iterable[Node]) -> list[NodesInState]:
     ]
 
 
-def _partitions(facts: FleetFacts) -> list[PartitionInFleet]:
+def _partitions(facts: FleetFacts, tiers: Mapping[str, Sequence[Node]]) -> list[PartitionInFleet]:
     members: dict[str, list[Node]] = {name: [] for name in facts.partitions}
-    for node in facts.nodes:
-        for name in node.partitions:
-            members.setdefault(name, []).append(node)
+    inside: dict[str, dict[str, None]] = {name: {} for name in facts.partitions}
+    for tier, nodes in tiers.items():
+        for node in nodes:
+            for name in node.partitions:
+                members.setdefault(name, []).append(node)
+                inside.setdefault(name, {})[tier] = None
     return [
         PartitionInFleet(
             name=name,
             state=partition.state,
             nodes=len(members[name]),
             gpus=sum(node.gpus for node in members[name]),
-            tiers=list(gpu_tiers.by_tier(members[name], facts.settings)),
+            tiers=list(inside[name]),
             max_time_seconds=None if partition.max_time_seconds == UNLIMITED else partition.max_time_seconds,
             may_vanish=facts.may_vanish(partition),
         )

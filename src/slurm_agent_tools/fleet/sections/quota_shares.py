@@ -24,7 +24,7 @@ def section(facts: FleetFacts) -> SharesSection:
         return SharesSection()
     base, capped_by = _base(facts)
     midnight = facts.now.replace(hour=0, minute=0, second=0, microsecond=0)
-    today = within(facts.ran or (), midnight, facts.now)
+    today = _today(facts)
     passed = (facts.now - midnight).total_seconds() / (_DAY * 3600)
     made = [_share(key, quota, base, today, facts) for key, quota in facts.settings.quotas.items()]
     over = any(one.used is not None and one.hours is not None and one.used > one.hours * passed for one in made)
@@ -39,10 +39,27 @@ def section(facts: FleetFacts) -> SharesSection:
 def sentence(made: SharesSection) -> str:
     """Who is starved, and whose share is used up."""
     starved = [one.quota for one in made.quotas if one.starved]
-    spent = [one.quota for one in made.quotas if one.left is not None and one.left <= 0 and one.used]
+    spent = [one.quota for one in used_up(made)]
     told = [f"Starved of their share: {listed(starved)}."] if starved else []
     told += [f"Used up for today: {listed(spent)}."] if spent else []
     return " ".join(told)
+
+
+def used_up(made: SharesSection) -> list[ShareShown]:
+    """Those that have nothing left today."""
+    return [one for one in made.quotas if one.left is not None and one.left <= 0 and one.used]
+
+
+def hours_today(facts: FleetFacts) -> float | None:
+    """GPU hours that the caller's jobs held since midnight; None where the accounting does not tell."""
+    if facts.ran is None or not counts_gpus(facts):
+        return None
+    return gpu_hours(_today(facts))
+
+
+def _today(facts: FleetFacts) -> list[Job]:
+    midnight = facts.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return within(facts.ran or (), midnight, facts.now)
 
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:

@@ -19,7 +19,9 @@ from slurm_agent_tools.fleet.sections import (
 )
 from slurm_agent_tools.models.fleet_answer import NotMeasured
 
-Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past", "ran", "alerts", "prices"]
+Source = Literal[
+    "nodes", "partitions", "reservations", "queue", "use", "past", "ran", "alerts", "prices", "associations"
+]
 """What is read of the cluster, by a word."""
 
 
@@ -47,7 +49,7 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
     ),
     "match": FleetSectionMaker(
-        ("nodes", "partitions"), matching.section, matching.sentence, matching.unknown, ("reservations",)
+        ("nodes", "partitions"), matching.section, matching.sentence, matching.unknown, ("reservations", "associations")
     ),
     "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use", "ran")),
     "use": FleetSectionMaker(("queue",), idle_use.beside, lambda _: "", helps=("use",), asked="idle"),
@@ -64,7 +66,7 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         fleet_alerts.section,
         fleet_alerts.sentence,
         fleet_alerts.unknown,
-        ("nodes", "partitions", "use", "alerts"),
+        ("nodes", "partitions", "use", "ran", "alerts"),
     ),
 }
 """By the name of the answer's field, in its order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.scripts import shell_inputs, shell_tree
@@ -28,17 +28,27 @@ from slurm_agent_tools.scripts.wrapped_command import JOB_ID_VARIABLES, SHELLS, 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 
 
-def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "", zero: str | None = None) -> Program:
+def read_shell(
+    tree: Node,
+    *,
+    args: Sequence[str] | None = None,
+    script: str = "",
+    zero: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Program:
     """Walk the whole tree. `args` are the script's arguments where they are known, `script` its file name.
 
-    `zero` is what `$0` is in a text that is not the script.
+    `zero` is what `$0` is in a text that is not the script, `variables` are those that it finds set.
 
     Bounded: a tree that is too large or too deep is itself a finding.
     """
     program = Program()
     try:
         places = flatten(tree)
-        known = learn(places, args)
+        known = learn(places, args, variables)
+        one = {name: [text] for name, text in known.texts.items() if not name.isdigit()}
+        for name, values in {**known.many, **one}.items():
+            program.variables[name] = [text for text in values if not unreadable(text)]
         if zero is not None:
             known.texts["0"] = zero
         own = shell_tree.inside_functions(known, args) if known.functions else known

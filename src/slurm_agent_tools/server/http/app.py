@@ -37,22 +37,22 @@ async def serve(settings: Settings) -> None:
     tokens, address = Tokens(ledger_folder(settings).folder), listener.chosen(settings)
     listener.check(address, settings.http, tokens)
     connections.open_connections(settings.http)
-    gate = ScopedToolbox.open(settings)
+    toolbox = ScopedToolbox.open(settings)
     try:
-        guard = assemble(build_server(gate, settings), gate, tokens, address, settings)
+        guard = assemble(build_server(toolbox, settings), toolbox, tokens, address, settings)
         with listener.listening(address) as made:
             if not tokens.current():
                 printing.note("There is no token yet, so nobody is let in: slurm-agent-tools token new --help")
             printing.note(f"listening on {name(address, made[0], tls=settings.http.tls_cert is not None)}")
-            await gate.during(partial(run, guard, guard, gate, made, settings))
+            await toolbox.during(partial(run, guard, guard, toolbox, made, settings))
     finally:
         with anyio.CancelScope(shield=True):
-            await gate.close()
+            await toolbox.close()
 
 
 def assemble(
     server: MCPServer[Any],
-    gate: ScopedToolbox,
+    toolbox: ScopedToolbox,
     tokens: Tokens,
     address: listener.Address,
     settings: Settings,
@@ -71,7 +71,7 @@ def assemble(
         max_request_body_size=http.max_body,
         session_idle_timeout=open_sessions.IDLE_SECONDS,
         max_sessions=open_sessions.MOST,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard's doors do it
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # AllowedHosts does
     )
     own = [] if address.path is not None or address.wildcard else [address.host, address.ip]
     named = allowed_hosts(
@@ -80,19 +80,19 @@ def assemble(
     )
     pages = None
     if "fleet" in settings.toolsets:
-        pages = Dashboard.of(gate.registry, Visitors(tokens), named, http)
-    return Authenticator(inner, gate, tokens, named, http, settings.tool_prefix, pages)
+        pages = Dashboard.of(toolbox.registry, Visitors(tokens), named, http)
+    return Authenticator(inner, toolbox, tokens, named, http, settings.tool_prefix, pages)
 
 
 async def run(
-    app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: list[socket.socket], settings: Settings
+    app: ASGIApp, guard: Authenticator, toolbox: ScopedToolbox, made: list[socket.socket], settings: Settings
 ) -> None:
     """Serve `app`, which ends in the guard, until a signal; then end what goes on, within bounds."""
     server = HttpServer(connections.terms(app, settings.http))
 
     async def leave() -> None:
         await server.told.wait()
-        await gate.leave(settings.http.stop_seconds)
+        await toolbox.leave(settings.http.stop_seconds)
         with anyio.move_on_after(_LAST_BYTES):
             await guard.answered()
         server.should_exit = True

@@ -74,20 +74,20 @@ class Authenticator:
     def __init__(
         self,
         app: ASGIApp,
-        gate: ScopedToolbox,
+        toolbox: ScopedToolbox,
         tokens: Tokens,
-        doors: AllowedHosts,
+        hosts: AllowedHosts,
         settings: HttpSettings,
         prefix: str = "",
         pages: Dashboard | None = None,
     ) -> None:
-        self._app, self._gate, self._tokens = AuthContextMiddleware(app), gate, tokens
+        self._app, self._toolbox, self._tokens = AuthContextMiddleware(app), toolbox, tokens
         self._bearer = BearerAuthBackend(Verifier(tokens))
-        self._doors, self._settings, self._prefix = doors, settings, prefix
+        self._hosts, self._settings, self._prefix = hosts, settings, prefix
         self._pages = pages
-        self._limits, self._health = request_limits.RequestLimits(settings), Health(gate)
+        self._limits, self._health = request_limits.RequestLimits(settings), Health(toolbox)
         self._sessions, self._visits = Sessions(), set[HttpVisit]()
-        self._monitoring = MachinePages(gate)
+        self._monitoring = MachinePages(toolbox)
         self._told = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,7 +121,7 @@ class Authenticator:
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         refusals.check_length(headers)
-        self._doors.check(headers)
+        self._hosts.check(headers)
         if scope["path"] in PATHS:
             await self._report(scope, headers, receive, send)
             return
@@ -158,7 +158,7 @@ class Authenticator:
 
     def _goes_on(self) -> None:
         """Raises Refused with 503 once the server is told to stop."""
-        if self._gate.stopping.is_set():
+        if self._toolbox.stopping.is_set():
             hint = "Call again when it is back."
             raise RequestRefused(
                 503, "server_stopping", "The server is stopping", hint, retry_after="5", connection="close"
@@ -191,14 +191,14 @@ class Authenticator:
     async def _permit(self, token: Token, body: bytes) -> None:
         """Raises Refused with 403 for a writing call of a token that may only read.
 
-        The specification asks for this status. The gate checks again what the SDK made of the same bytes.
+        The specification asks for this status. The toolbox checks again what the SDK made of the same bytes.
         """
         tool, call = _called(body)
         name = None if tool is None else tool.removeprefix(self._prefix)
         if name is None or allowed(token, name):
             return
         name = sanitize.shown(name[:_LONGEST_NAME])[:64]  # a token that stands for a name is cut after it is masked
-        await self._gate.log_refusal(name, Caller("unknown", face="mcp", principal=token.name))
+        await self._toolbox.log_refusal(name, Caller("unknown", face="mcp", principal=token.name))
         error = missing(token, name)
         challenge = 'Bearer realm="slurm-agent-tools", error="insufficient_scope", scope="write"'
         raise RequestRefused(403, error.code, error.message, error.hint, call=call, www_authenticate=challenge)
@@ -265,15 +265,15 @@ _LONGEST = 8.0
 class Health:
     """Looks at most every five seconds, however often it is asked."""
 
-    def __init__(self, gate: ScopedToolbox) -> None:
-        self._gate, self._lock = gate, anyio.Lock()
+    def __init__(self, toolbox: ScopedToolbox) -> None:
+        self._toolbox, self._lock = toolbox, anyio.Lock()
         self._seen: dict[str, str] = {}
         self._at = -_KEPT
 
     async def answer(self, path: str, *, known: bool) -> JSONResponse:
         """The answer; what exactly is wrong is told to the `known` alone."""
         found = {} if path == LIVES else await self._look()
-        if path == READY and self._gate.stopping.is_set():
+        if path == READY and self._toolbox.stopping.is_set():
             found = {**found, "server": "stopping"}
         good = all(value.startswith("ok") for value in found.values())
         body = {"status": "ok" if good else "unavailable"} | (found if known else {})
@@ -303,8 +303,8 @@ class Health:
     async def _context(self) -> tuple[ClusterContext, bool]:
         """The context to look at, and whether its cluster is the usual one. With several clusters there may be none."""
         try:
-            return await self._gate.registry.at(None), True
+            return await self._toolbox.registry.at(None), True
         except ConfigError:
             raise
         except InputError:
-            return await self._gate.registry.at(LOCAL), False
+            return await self._toolbox.registry.at(LOCAL), False

@@ -169,10 +169,10 @@ async def _tried(ask: Callable[[], Awaitable[object]]) -> str:
 
 
 class MachinePages:
-    """The pages of one server. `gate` has its clusters; a server of several shows the usual one, else the first."""
+    """The pages of one server. `toolbox` has its clusters; a server of several shows the usual one, else the first."""
 
-    def __init__(self, gate: ScopedToolbox) -> None:
-        self._gate, self._known = gate, dict[str, ClusterPages]()
+    def __init__(self, toolbox: ScopedToolbox) -> None:
+        self._toolbox, self._known = toolbox, dict[str, ClusterPages]()
         self._since = datetime.now(UTC)
 
     async def answer(self, path: str, *, known: bool) -> Response:
@@ -181,7 +181,7 @@ class MachinePages:
         What exactly is wrong is told to the `known` alone.
         """
         try:
-            context = await self._gate.registry.home()
+            context = await self._toolbox.registry.home()
             pages = self._known.get(context.cluster) or ClusterPages(context)
             self._known[context.cluster], pages.context = pages, context  # with the policy as it is now
             if path == METRICS:

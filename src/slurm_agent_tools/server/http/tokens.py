@@ -130,7 +130,7 @@ class Tokens:
                 db.close()
 
     def _ours(self) -> None:
-        """Who could write the file could let himself in. Raises StorageError, OSError."""
+        """Who could write the file could let anybody in. Raises StorageError, OSError."""
         for path, mode in ((self._folder, 700), (self.path, 600)):
             if writable_by_others(path):
                 problem = f"cannot use {path}: it is not yours alone, so anybody could have put tokens there"

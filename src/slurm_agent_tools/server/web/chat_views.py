@@ -64,6 +64,12 @@ VIEWS: Mapping[str, ChatView] = {
 """By the tool's name."""
 
 
+def looks(tool: str, ask: ToolArguments) -> bool:
+    """Whether a call has the form in which a view looks again: it comes every few seconds, and nobody reads each."""
+    view = VIEWS.get(tool)
+    return view is not None and all(getattr(ask, name) == value for name, value in view.more.items())
+
+
 def offered(published: Mapping[str, str]) -> Apps:
     """The documents of these tools: names under which they are published by those of the catalogue."""
     apps = Apps()

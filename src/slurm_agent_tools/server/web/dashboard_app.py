@@ -88,10 +88,10 @@ _log = log_events.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """All pages of one process, behind its doors. `secure`: whether browsers reach it over TLS."""
+    """All pages of one process, asked by the names in `hosts`. `secure`: whether browsers reach it over TLS."""
 
     visitors: Visitors
-    doors: AllowedHosts
+    hosts: AllowedHosts
     collector: Collector
     limits: request_limits.RequestLimits
     questions: PasskeyQuestions
@@ -103,14 +103,14 @@ class Dashboard:
         cls,
         registry: ContextRegistry,
         visitors: Visitors,
-        doors: AllowedHosts,
+        hosts: AllowedHosts,
         http: HttpSettings,
         cluster: str | None = None,
     ) -> Dashboard:
         """The pages over these contexts, with the limits of the settings."""
         secure = http.tls_cert is not None or bool(http.proxy)
         limits = request_limits.RequestLimits(http)
-        return cls(visitors, doors, Collector(registry, cluster), limits, PasskeyQuestions(), secure)
+        return cls(visitors, hosts, Collector(registry, cluster), limits, PasskeyQuestions(), secure)
 
     @staticmethod
     def has(path: str) -> bool:
@@ -125,7 +125,7 @@ class Dashboard:
     async def _answer(self, request: Request) -> Response:
         headers, path = request.headers, request.url.path
         check_length(headers)
-        self.doors.check(headers)
+        self.hosts.check(headers)
         if not self.has(path):
             raise RequestRefused(404, "not_found", "There is nothing at this path", "Begin at /.")
         if path == "/sign-in":
@@ -232,7 +232,7 @@ class Dashboard:
         """Of pages that may ask a passkey: this server on loopback by the port it listens on, and those of settings."""
         _, port = request.scope.get("server") or ("", None)
         own = {f"{LOOPBACK}:{port}"} if port and not self.secure else set()
-        return self.doors.origins | own
+        return self.hosts.origins | own
 
     async def _page(self, request: Request, inner: str) -> Response:
         """A page, or with `live/` before its name what of it changes."""

@@ -45,8 +45,8 @@ async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable
         with listener.listening(address) as made:
             visitors = Visitors(tokens)
             own = [] if address.path is not None else [f"[{address.host}]" if ":" in address.host else address.host]
-            doors = allowed_hosts([*own, *http.hosts], http.origins)
-            server = HttpServer(connections.terms(Dashboard.of(registry, visitors, doors, plain, cluster), plain))
+            hosts = allowed_hosts([*own, *http.hosts], http.origins)
+            server = HttpServer(connections.terms(Dashboard.of(registry, visitors, hosts, plain, cluster), plain))
             host = own[0] if own else "localhost"
             port = "" if address.path is not None else f":{made[0].getsockname()[1]}"
             where = f" (through the socket {address.path})" if address.path is not None else ""

@@ -25,8 +25,8 @@ from slurm_agent_tools.transport.passkeys import PasskeyRefused
 class PasskeyEnrolment:
     """The page as an ASGI app. `key` is there once `done` is set. `port`: where it listens, known later."""
 
-    def __init__(self, name: str, origin: str, doors: AllowedHosts) -> None:
-        self.name, self.origin, self.doors = name, origin, doors
+    def __init__(self, name: str, origin: str, hosts: AllowedHosts) -> None:
+        self.name, self.origin, self.hosts = name, origin, hosts
         self.secret, self.port = secrets.token_urlsafe(32), 0
         self.key: AllowedPasskey | None = None
         self.done = anyio.Event()
@@ -38,7 +38,7 @@ class PasskeyEnrolment:
 
     async def _answer(self, request: Request) -> Response:
         check_length(request.headers)
-        self.doors.check(request.headers)
+        self.hosts.check(request.headers)
         path = request.url.path
         if path.startswith("/static/"):
             return static_file(path.removeprefix("/static/"))

@@ -176,7 +176,7 @@ async def _found(context: ClusterContext, name: str) -> Approval:
 
 async def _answerable(context: ClusterContext, item: Approval) -> None:
     """Raises PasskeyRefused where a page cannot take a yes to this question."""
-    if item.used or item.declined or item.expires <= context.clock.now():
+    if item.closed(context.clock.now()) is not None:
         raise PasskeyRefused("not counted", "This question was answered before, or has expired")
     why = await unanswerable(context, item)
     if why is not None:

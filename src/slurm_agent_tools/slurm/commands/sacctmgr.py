@@ -1,8 +1,8 @@
-"""sacctmgr: reservations that were, and nodes that were down or drained, as the accounting keeps them."""
+"""sacctmgr: reservations that were, nodes that were down or drained, and who may submit under which account."""
 
 from __future__ import annotations
 
-from slurm_agent_tools.models.accounted import NodeSpan
+from slurm_agent_tools.models.accounted import Association, NodeSpan
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.commands import columns, sacct
 from slurm_agent_tools.transport.base import Completed
@@ -49,6 +49,20 @@ def parse_events(done: Completed, now: float) -> tuple[NodeSpan, ...]:
         if span is not None:
             found.append(span)
     return tuple(found)
+
+
+def associations_argv(user: str, cluster: str) -> list[str]:
+    """The accounts of one user on one cluster."""
+    whose = [f"user={user}", f"cluster={cluster}", "format=Account,Partition,QOS"]
+    return ["sacctmgr", "--noheader", "--parsable2", "show", "associations", *whose]
+
+
+def parse_associations(done: Completed) -> tuple[Association, ...]:
+    """One record each. Raises AccountingUnreachable and SlurmGarbled."""
+    return tuple(
+        Association(account, frozenset(filter(None, qos.split(","))), partition or None)
+        for account, partition, qos in _rows(done, 3)
+    )
 
 
 def _rows(done: Completed, width: int) -> list[list[str]]:

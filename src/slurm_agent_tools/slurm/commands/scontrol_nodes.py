@@ -14,8 +14,8 @@ _NAME = "NodeName="
 
 _NONE = "(null)"
 
-# People write a reason, a comment and what is extra; Slurm prints them behind everything else.
-_OF_PEOPLE = re.compile(r" +(?:Reason|Comment|Extra)=")
+_OF_PEOPLE = (" Reason=", " Comment=", " Extra=")
+"""A reason, a comment and what is extra: Slurm prints what people write behind everything else."""
 
 _REASON = re.compile(r" +Reason=(.*?) \[[^\[\]@\s]*@(\d+)\]", re.DOTALL)
 
@@ -43,8 +43,19 @@ def argv() -> list[str]:
     return ["scontrol", "show", "nodes", "--details", "--oneliner"]
 
 
-def parse(done: Completed) -> tuple[Node, ...]:
-    """One record per node. Raises SlurmUnreachable and SlurmGarbled."""
+class NodeRecords:
+    """Nodes by what was told of them last: of thousands few change from look to look, and only those are read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Node] = {}
+
+    def parse(self, done: Completed) -> tuple[Node, ...]:
+        """One record per node. Raises SlurmUnreachable and SlurmGarbled."""
+        self._known = {text: self._known.get(text) or _read(text, done) for text in _records(done)}
+        return tuple(self._known.values())
+
+
+def _records(done: Completed) -> list[str]:
     columns.check(done)
     if done.truncated:
         raise columns.garbled(done, "the answer is longer than can be read")
@@ -54,17 +65,20 @@ def parse(done: Completed) -> tuple[Node, ...]:
             records.append(line)
         elif records:
             records[-1] += f"\n{line}"  # a reason may hold a newline
+    return records
+
+
+def _read(record: str, done: Completed) -> Node:
     try:
-        return tuple(_node(record) for record in records)
+        return _node(record)
     except (ValueError, KeyError) as error:
         raise columns.garbled(done, str(error)) from error
 
 
 def _node(record: str) -> Node:
-    people = _OF_PEOPLE.search(record)
-    facts = record if people is None else record[: people.start()]
-    cell = dict(reversed(re.findall(r"(?:^| )(\w+)=(\S*)", facts)))  # first ones count
-    said = _REASON.search(record)
+    facts = record[: min((at for sign in _OF_PEOPLE if (at := record.find(sign)) >= 0), default=len(record))]
+    cell = dict(part.split("=", 1) for part in reversed(facts.split()) if "=" in part)  # first ones count
+    said = _REASON.search(record, len(facts))
     groups = _groups(cell.get("Gres", _NONE), cell.get("GresUsed", _NONE))
     state, flags = _state(cell["State"])
     used = None if any(one.used is None for one in groups) else sum(one.used or 0 for one in groups)
@@ -86,6 +100,7 @@ def _node(record: str) -> Node:
         gpu_groups=groups,
         since=None if said is None else parse_time(said[2]),
         flags=flags,
+        features=frozenset((columns.stated(cell.get("ActiveFeatures", "")) or "").split(",")) - {""},
     )
 
 

@@ -27,7 +27,7 @@ from slurm_agent_tools.settings import HttpSettings
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 
 
-class NoDesks:
+class NoContexts:
     async def at(self, cluster: str | None) -> Any:
         raise SlurmMissing("no Slurm", hint="")
 
@@ -48,10 +48,10 @@ class Inner:
 
 class Scene:
     def __init__(self, folder: Path, **settings: Any) -> None:
-        self.tokens, self.inner, self.gate = Tokens(folder), Inner(), ScopedToolbox(NoDesks())
+        self.tokens, self.inner, self.toolbox = Tokens(folder), Inner(), ScopedToolbox(NoContexts())
         http = HttpSettings(**settings)
         self.guard = Authenticator(
-            self.inner, self.gate, self.tokens, allowed_hosts(["login1"], http.origins), http, "slurm_agent_"
+            self.inner, self.toolbox, self.tokens, allowed_hosts(["login1"], http.origins), http, "slurm_agent_"
         )
         self.reader, self.writer = self.tokens.new("r", "read"), self.tokens.new("w", "write")
 
@@ -157,7 +157,7 @@ async def test_tokens_that_cannot_be_read_let_nobody_in_and_break_nothing_off(sc
 
 
 async def test_a_server_that_stops_takes_nothing_new(scene: Scene):
-    scene.gate.stopping.set()
+    scene.toolbox.stopping.set()
     answer = await scene.post(scene.writer)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
 
@@ -191,7 +191,7 @@ def test_the_minutes_requests_come_back_evenly():
     ("login1", "https://app.example", None), ("login2", None, 421), ("login1.", None, 421), ("a@login1", None, 421),
     ("login1", "https://app.example:1", 403), ("login1:80", "http://login1:81", 403), ("login1", "", 403),
 ])  # fmt: skip
-def test_doors(host: str, origin: str | None, status: int | None):
+def test_hosts_and_origins_that_may_ask(host: str, origin: str | None, status: int | None):
     made = allowed_hosts(["Login1"], ["https://App.example/"])
     headers = Headers({"host": host} | ({} if origin is None else {"origin": origin}))
     if status is None:

@@ -79,8 +79,8 @@ async def test_many_askers_at_once_are_one_look():
 
 
 async def test_a_server_that_stops_lives_and_is_not_ready():
-    gate = ScopedToolbox(ContextRegistry())
-    gate.stopping.set()
-    health = Health(gate)
+    toolbox = ScopedToolbox(ContextRegistry())
+    toolbox.stopping.set()
+    health = Health(toolbox)
     assert (await health.answer(LIVES, known=False)).status_code == 200
     assert (await health.answer(READY, known=False)).status_code == 503

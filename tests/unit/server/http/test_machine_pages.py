@@ -54,13 +54,13 @@ class Scene:
         folder.mkdir(exist_ok=True)
         self.box = fake_toolbox(folder, self.slurm)
         self.context = self.box.context
-        self.tokens, self.gate = Tokens(folder / "tokens"), ScopedToolbox(Clusters(self.context, error))
+        self.tokens, self.toolbox = Tokens(folder / "tokens"), ScopedToolbox(Clusters(self.context, error))
         http = HttpSettings(**settings)
 
         async def inner(scope: Any, receive: Any, send: Any) -> None:
             raise AssertionError("nothing of this is for MCP")
 
-        self.guard = Authenticator(inner, self.gate, self.tokens, allowed_hosts(["login1"], ()), http)
+        self.guard = Authenticator(inner, self.toolbox, self.tokens, allowed_hosts(["login1"], ()), http)
         self.token = self.tokens.new("prometheus", "scrape")
 
     @property
@@ -201,7 +201,7 @@ async def test_a_cluster_that_cannot_be_looked_at_is_an_error_that_says_why(tmp_
 
 
 async def test_a_server_that_stops_is_not_scraped(scene: Scene):
-    scene.gate.stopping.set()
+    scene.toolbox.stopping.set()
     assert (await scene.get(token=scene.token)).status_code == 503
 
 

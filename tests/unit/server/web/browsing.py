@@ -81,6 +81,6 @@ def browser(folder: Path, slurm: FakeSlurm, **http: Any) -> Browser:
 def looking(box: TestedToolbox, **http: Any) -> Browser:
     """A browser before pages over these tools."""
     tokens = Tokens(box.context.settings.state_dir)
-    doors = allowed_hosts([], [])
-    app = Dashboard.of(box.registry, Visitors(tokens), doors, HttpSettings(**http))
+    hosts = allowed_hosts([], [])
+    app = Dashboard.of(box.registry, Visitors(tokens), hosts, HttpSettings(**http))
     return Browser(app, box, tokens)

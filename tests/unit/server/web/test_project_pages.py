@@ -198,7 +198,7 @@ async def test_two_thousand_nodes_fit_into_the_first_view(tmp_path: Path):
     scene = Scene(tmp_path, FakeSlurm(nodes=[FakeNode(name, gpus=4) for name in names], partitions=partitions))
     nodes = await scene.context.slurm.running.nodes(0)
     assert len(nodes) == 2000
-    paths = node_map(nodes)["paths"]
+    paths = node_map(nodes, by_kind(nodes))["paths"]
     assert sum(corners.count("M") for texts in paths.values() for corners in texts) == 2000
     visit = await visiting(scene)
     shown = await visit.ask(visit.place + "fleet")

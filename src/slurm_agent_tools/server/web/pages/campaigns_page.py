@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -93,7 +92,7 @@ async def _running(context: ClusterContext) -> dict[str, datetime]:
         queue = context.slurm.mine(await context.slurm.queue()).going()
     except SlurmError:
         return {}
-    jobs = queue.jobs(heapq.nlargest(_QUEUED, queue.bases))
+    jobs = queue.jobs(queue.newest(_QUEUED))
     return {str(job.job_id): job.started for job in jobs if job.state == "RUNNING" and job.started is not None}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -34,7 +33,7 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     try:
         age = TICK * context.slurm.verdict.factor
         queue = context.slurm.mine(await context.slurm.queue(max_age=age)).going()
-        active = list(queue.jobs(heapq.nlargest(_ACTIVE, queue.bases)))
+        active = list(queue.jobs(queue.newest(_ACTIVE)))
         active.sort(key=lambda job: -job.job_id.base)
     except SlurmError as error:
         active, problem = [], f"{error.message} {error.hint}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slurm_agent_tools.errors import SlurmError
@@ -12,10 +11,9 @@ from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.toolset_arguments import GetFleet
 from slurm_agent_tools.server.web import fragments
-from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
+from slurm_agent_tools.server.web.web_page import PageAsked, WebPage, look_fresh
 from slurm_agent_tools.services import fleet_look
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.text import sanitize
 
 KINDS = {
@@ -36,9 +34,7 @@ _KEPT_STATES = ("drain", "drng", "resv", "maint", "plnd", "futr")
 
 async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     """The record of the page."""
-    age = TICK * context.slurm.verdict.factor
-    nodes = ConcurrentQuestion(partial(context.slurm.running.nodes, age))
-    await ask_all(nodes, ConcurrentQuestion(partial(context.slurm.queue, max_age=age)))
+    nodes = await look_fresh(context)
     ask = GetFleet(sections=["inventory", "waits"], detail="full")
     told = (await fleet_look.get_fleet(context, ask)).model_dump(mode="json")
     found: Sequence[Node] = nodes.answer or ()
@@ -48,7 +44,7 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
             "inventory": told["inventory"],
             "waits": told["waits"],
             "kinds": [{"kind": kind, "what": what, "nodes": len(groups.get(kind, ()))} for kind, what in KINDS.items()],
-            "map": node_map(found),
+            "map": node_map(found, groups),
             "problem": str(nodes.error) if isinstance(nodes.error, SlurmError) else None,
             "not_measured": told["not_measured"],
         }
@@ -78,11 +74,10 @@ def by_kind(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     return dict(found)
 
 
-def node_map(nodes: Sequence[Node]) -> dict[str, Any]:
+def node_map(nodes: Sequence[Node], groups: Mapping[str, Sequence[Node]]) -> dict[str, Any]:
     """Where the squares of a map lie: `squares` one by one with what each is, of many nodes `paths` by kind alone."""
     across = min(_ACROSS, max(1, len(nodes)))
     places = {node.name: (_SIDE * (at % across), _SIDE * (at // across)) for at, node in enumerate(nodes)}
-    groups = by_kind(nodes)
     few = len(nodes) <= _NAMED
     return {
         "width": _SIDE * across,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.models.toolset_arguments import GetFleet
 from slurm_agent_tools.server.web import fragments, use_curves
-from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
+from slurm_agent_tools.server.web.web_page import PageAsked, WebPage, look_fresh
 from slurm_agent_tools.services import fleet_look, job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
@@ -44,11 +43,11 @@ _SECTIONS = ["free", "idle", "waits", "alerts"]
 
 async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     """The record of the page. It notes nothing down: that a person looked is not that an agent did."""
-    await _fresh(context)
+    await look_fresh(context, context.slurm.accounting.week)
     queue = context.slurm.mine(await context.slurm.queue()).going()
     states = queue.states()
     waiting = sum(number for state, number in states.items() if state in HELD_UP)
-    newest = queue.jobs(sorted(heapq.nlargest(_SHOWN, queue.bases)))
+    newest = queue.jobs(queue.newest(_SHOWN))
     running = await _running(context, [job for job in newest if job.state not in HELD_UP])
     fleet = (await fleet_look.get_fleet(context, GetFleet(sections=_SECTIONS, detail="full"))).model_dump(mode="json")
     waits = fleet["waits"] if "jobs" in (fleet["waits"] or {}) else {"jobs": []}
@@ -63,15 +62,6 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
             "not_measured": fleet["not_measured"],
             "user": context.slurm.user,
         }
-    )
-
-
-async def _fresh(context: ClusterContext) -> None:
-    """See that queue and nodes are a tick old at most; what could not be read is told where it is shown."""
-    age = TICK * context.slurm.verdict.factor
-    slurm = context.slurm
-    await ask_all(
-        ConcurrentQuestion(partial(slurm.queue, max_age=age)), ConcurrentQuestion(partial(slurm.running.nodes, age))
     )
 
 

@@ -1,4 +1,4 @@
-"""The gate: scopes, and how a server that stops ends what goes on."""
+"""The toolbox over HTTP: scopes, and how a server that stops ends what goes on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NoContext:
         return ask()
 
 
-class NoDesks:
+class NoContexts:
     async def at(self, cluster: str | None) -> Any:
         return NoContext()
 
@@ -58,12 +58,12 @@ class NoDesks:
 
 
 class Tools(ScopedToolbox):
-    """The gate before tools that do as the test says."""
+    """A toolbox whose tools do as the test says."""
 
     slow: bool = False
 
     def __init__(self, scope: Scope = "write") -> None:
-        super().__init__(NoDesks())
+        super().__init__(NoContexts())
         self.mine = HttpVisit(Token("alice", "1", "", scope, NOW, None))
         visit.set(self.mine)
         self.asked: list[float] = []

@@ -1,0 +1,380 @@
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- Tickets: what the site's service allowed, once, beyond the limits above. Memory in MB and time in minutes.
+
+local ASK = "ask through slurm-agent-tools connect"
+
+local KEYS = {
+  "uid", "expires", "time", "memory", "gpumemory", "gpus", "cpus", "nodes", "tasks", "once", "whole", "partition", "qos",
+  "account", "dependency",
+}
+local NAMES = { partition = true, qos = true, account = true, dependency = true }
+local UNBOUNDED = { time = true, memory = true, gpumemory = true } -- which a person may allow: `-`, here math.huge
+
+-- With one of these in its environment a shell, or every program, runs something else before the script.
+local FOREIGN_CODE = { "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT" }
+
+local function read_file(path)
+  local file, reason, number = io.open(path, "rb")
+  if file == nil then return nil, reason, number end
+  local text, problem = file:read("*a")
+  file:close()
+  return text, problem
+end
+
+local function read_names(text)
+  local names = {}
+  if text == "-" then return names end
+  for name in string.gmatch(text, "[^:]+") do
+    local plain = string.gsub(name, "%%(%x%x)", function(code) return string.char(tonumber(code, 16)) end)
+    names[plain] = true
+  end
+  return names
+end
+
+local function read_number(key, text)
+  if text == "-" and UNBOUNDED[key] then return math.huge end
+  if not string.match(text, "^%d+$") or #text > 15 then error("a ticket cannot be read: " .. key) end
+  return tonumber(text)
+end
+
+local function read_ceilings(text)
+  local ceilings, place = {}, 0
+  for key, value in string.gmatch(text, "([^=,]+)=([^=,]+)") do
+    place = place + 1
+    if key ~= KEYS[place] then error("a ticket cannot be read: " .. key) end
+    ceilings[key] = NAMES[key] and read_names(value) or read_number(key, value)
+  end
+  if place ~= #KEYS then error("a ticket cannot be read: " .. text) end
+  return ceilings
+end
+
+-- The parts of `v1.NUMBER.SHA-256 OR -.CEILINGS`; nil where it is no ticket.
+local function read_claim(text)
+  local nonce, script, ceilings = string.match(text or "", "^v1%.(%x+)%.([%x%-]+)%.([^.%s]+)$")
+  if nonce == nil or #nonce ~= 32 then return nil end
+  return { nonce = nonce, script = script ~= "-" and script or nil, text = ceilings, most = read_ceilings(ceilings) }
+end
+
+-- The ceilings under which a job was let in. Its owner cannot change the comment in which they stand.
+local function ceilings_of(record)
+  local nonce, text = string.match(record.admin_comment or "", "^(%x+):(uid=.*)$")
+  if nonce == nil or #nonce ~= 32 then return nil end
+  return read_ceilings(text), nonce
+end
+
+-- A job's comment with the word by which the service knows it again, whatever its owner writes there.
+local function marked(nonce, comment)
+  local mark = "sat-" .. string.sub(nonce, 1, 16)
+  local first, behind = string.sub(comment, 1, #mark), string.sub(comment, #mark + 1, #mark + 1)
+  if first == mark and not string.find(behind, "[%w_]") then return comment end
+  return comment == "" and mark or mark .. " " .. comment
+end
+
+-- --- Where tickets come from, and how each is spent once --------------------------------------------------------
+
+local open_ticket -- of the word in a comment: the claim, what the script has to pass, and how it is spent; or nil, why
+
+if TICKETS.folder ~= nil then
+  function open_ticket(word)
+    if not string.match(word, "^%x+$") or #word ~= 32 then return nil, "is no ticket of this site" end
+    local path = TICKETS.folder .. "/" .. word
+    local text = read_file(path)
+    if text == nil then return nil, "is used already, taken back, or was never given" end
+    local _, first = string.find(text, "^slurm%-agent%-tools ticket 1\n")
+    local last = first and string.find(text, "\n", first + 1, true)
+    local claim = last and read_claim(string.sub(text, first + 1, last - 1))
+    if not claim or claim.nonce ~= word then return nil, "is no ticket of this site" end
+    claim.holds = function(script) return script == string.sub(text, last + 1) end
+    claim.spend = function() return os.rename(path, TICKETS.folder .. "/used/" .. word) end
+    return claim
+  end
+else
+  local used, signers, lines = {}, {}, 0
+
+  local function remember(line)
+    local file = assert(io.open(TICKETS.spent, "a"))
+    assert(file:write(line))
+    assert(file:close())
+  end
+
+  local function load_spent() -- and leave out those whose time is over
+    local now, kept, dropped, known = os.time(), {}, false, {}
+    local text, reason, number = read_file(TICKETS.spent)
+    if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
+    for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
+      if tonumber(expires) >= now then
+        nonce = string.sub(nonce, -32) -- behind half a line, which a full disk left
+        known[nonce] = true
+        kept[#kept + 1] = nonce .. " " .. expires .. "\n"
+      else
+        dropped = true
+      end
+    end
+    used, lines = known, 0
+    if not dropped then return remember("") end
+    local draft = TICKETS.spent .. ".new"
+    local file = assert(io.open(draft, "w"))
+    assert(file:write(table.concat(kept)))
+    assert(file:close())
+    assert(os.rename(draft, TICKETS.spent))
+  end
+
+  for place, path in ipairs(TICKETS.keys) do
+    local key = string.gsub(assert(read_file(path)), "%s+$", "")
+    if #key < 32 then error("the key in " .. path .. " is shorter than 32 bytes") end
+    signers[place] = signer(key)
+  end
+  load_spent()
+
+  function open_ticket(word)
+    if #word > TICKETS.word_bytes then return nil, "is not signed by this site" end
+    local text, proof = string.match(word, "^(v1%..+)%.(%x+)$")
+    local sound = false
+    if text ~= nil then
+      for _, sign in ipairs(signers) do sound = sound or sign(text) == proof end
+    end
+    local claim = sound and read_claim(text)
+    if not claim then return nil, "is not signed by this site" end
+    if used[claim.nonce] then return nil, "is used already" end
+    claim.holds = function(script)
+      if #script > TICKETS.script_bytes then
+        return false, string.format("is for scripts of at most %d bytes; move what this one holds into a file that it runs",
+          TICKETS.script_bytes)
+      end
+      return sha256(script) == claim.script
+    end
+    claim.spend = function()
+      remember(string.format("%s %.0f\n", claim.nonce, claim.most.expires))
+      used[claim.nonce] = true
+      lines = lines + 1
+      if lines >= 4096 then load_spent() end
+      return true
+    end
+    return claim
+  end
+end
+
+-- The ticket in a comment, and the comment without it.
+local function take_ticket(comment)
+  local word, rest = nil, {}
+  for part in string.gmatch(comment or "", "%S+") do
+    if string.sub(part, 1, 7) ~= "ticket=" then
+      rest[#rest + 1] = part
+    elseif word ~= nil then
+      word = ""
+    else
+      word = string.sub(part, 8)
+    end
+  end
+  return word, table.concat(rest, " ")
+end
+
+-- --- A job against the ceilings of its ticket ---------------------------------------------------------------------
+
+local function over(found, rule, value, most, unit, code)
+  if value <= most then return end
+  local as_text = function(number)
+    if number == math.huge then return "an open number of" end
+    return string.format("%.0f", math.ceil(number))
+  end
+  refuse(found, rule, string.format("%s %s are more than the %s of its ticket", as_text(value), unit, as_text(most)), code)
+end
+
+local function over_time(found, minutes, most)
+  if minutes == nil or minutes >= slurm.INFINITE then minutes = math.huge end
+  over(found, "time-limit", minutes, most.time, "minutes", slurm.ESLURM_INVALID_TIME_LIMIT)
+end
+
+-- What a job takes on one node where it has no GPU, else for each GPU; all of a node where a size is 0 or missing.
+local function over_memory(found, get, shape, most)
+  local node, cpu, gpu = get("min_mem_per_node"), get("min_mem_per_cpu"), of_gpus(get("mem_per_tres"))
+  local on_node, of_gpu
+  if node == 0 or cpu == 0 or gpu == 0 or not (node or cpu or gpu and shape.gpus > 0) then
+    on_node, of_gpu = math.huge, math.huge
+  elseif gpu ~= nil and shape.gpus > 0 then
+    of_gpu = gpu
+  elseif node ~= nil then
+    on_node, of_gpu = by_node(node, shape, (gpu_bounds(shape)))
+  else
+    on_node, of_gpu = by_cpu(cpu, shape, (gpu_bounds(shape)))
+  end
+  if on_node ~= nil then over(found, "memory-per-gpu", on_node, most.memory, "MB of memory on a node") end
+  if shape.gpus > 0 then over(found, "memory-per-gpu", of_gpu, most.gpumemory, "MB of memory per GPU") end
+end
+
+local function over_gpus(found, shape, most)
+  local _, gpus = gpu_bounds(shape)
+  over(found, "gpus", gpus, most.gpus, "GPUs")
+end
+
+local function over_whole_nodes(found, shared, most)
+  if most.whole == 0 then check_exclusive(found, shared) end
+end
+
+local function over_names(found, source, most)
+  for _, field in ipairs({ "partition", "qos", "account" }) do
+    local value, allowed = stated(source, field), most[field]
+    for name in string.gmatch(value or "", "[^,]+") do
+      if not allowed[name] then refuse(found, field, string.format("%s %s is not in its ticket", field, name)) end
+    end
+  end
+end
+
+-- A job that waits for another was counted as none beside it.
+local function other_dependency(found, value, most)
+  if next(most.dependency) ~= nil and not most.dependency[value or ""] then
+    refuse(found, "dependency", "the dependency is not that of its ticket")
+  end
+end
+
+local function foreign_code(found, job)
+  if job.script == nil then return end
+  local environment = job.environment
+  for _, name in ipairs(FOREIGN_CODE) do
+    if environment ~= nil and environment[name] ~= nil then
+      refuse(found, "ticket", name .. " runs other code before the script; unset it")
+    end
+  end
+end
+
+local function judge_with_ticket(job, most)
+  local found, get = {}, reader_of(job)
+  local shape, tasks, throttle = shape_of(get), 1, 0
+  over_memory(found, get, shape, most)
+  over_gpus(found, shape, most)
+  check_words_of_gpus(found, job)
+  over(found, "cpus", shape.cpus, most.cpus, "CPUs")
+  over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
+  over_time(found, get("time_limit"), most)
+  over_whole_nodes(found, get("shared"), most)
+  over_names(found, job, most)
+  other_dependency(found, stated(job, "dependency"), most)
+  if next(most.partition) ~= nil and get("partition") == nil then
+    refuse(found, "partition", "name the partition of its ticket")
+  end
+  if get("array_inx") ~= nil then tasks, throttle = read_array(get("array_inx")) end
+  over(found, "concurrent-jobs", tasks, most.tasks, "tasks of the array")
+  over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once")
+  if get("het_job_offset") ~= nil then refuse_parts(found) end
+  if job.cron_job then refuse(found, "ticket", "a ticket is for one run, and what scrontab sends runs again") end
+  foreign_code(found, job)
+  return found
+end
+
+-- Why this ticket is not good for this job; the ticket is spent where it is.
+local function admit(job, uid, word)
+  local claim, reason = open_ticket(word)
+  local found = {}
+  if claim == nil then
+    refuse(found, "ticket", "the ticket " .. reason)
+  elseif claim.most.uid ~= uid or job.user_id ~= uid then
+    refuse(found, "ticket", "the ticket is another user's")
+  elseif claim.most.expires < os.time() then
+    refuse(found, "ticket", "the time of the ticket is over")
+  else
+    found = judge_with_ticket(job, claim.most)
+  end
+  if found[1] == nil and (claim.script ~= nil or job.script ~= nil) then
+    local same, limit = false, nil
+    if claim.script ~= nil and job.script ~= nil then same, limit = claim.holds(job.script) end
+    if not same then refuse(found, "ticket", "the ticket " .. (limit or "is for another script")) end
+  end
+  if found[1] == nil and not claim.spend() then refuse(found, "ticket", "the ticket is used already") end
+  if found[1] ~= nil then refuse(found, "ticket", "for a job like this one, " .. ASK) end
+  return found, claim
+end
+
+-- --- Changes of a job that has a ticket ---------------------------------------------------------------------------
+
+-- Whether a change takes no more memory for the same than the job has, which needs no counting.
+local function only_less_memory(job, record)
+  for _, field in ipairs(SHAPE) do
+    local new, old = stated(job, field), stated(record, field)
+    if new ~= nil and not (string.find(field, "^min_mem_per_") and old ~= nil and new > 0 and new <= old) then
+      return false
+    end
+  end
+  return true
+end
+
+local function judge_change_with_ticket(job, record, most)
+  local found, get = {}, after(job, record)
+  judge_fixed(found, job, record)
+  if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
+  if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
+  for field, ceiling in pairs({ min_cpus = "cpus", max_cpus = "cpus", min_nodes = "nodes", max_nodes = "nodes" }) do
+    over(found, ceiling, stated(job, field) or 0, most[ceiling], ceiling == "cpus" and "CPUs" or "nodes")
+  end
+  over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
+  if stated(job, "pn_min_cpus") ~= nil then over(found, "cpus", shape_of(get).cpus, most.cpus, "CPUs") end
+  if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
+  over_whole_nodes(found, stated(job, "shared"), most)
+  over_names(found, job, most)
+  if job.dependency ~= nil then other_dependency(found, job.dependency, most) end
+  if stated(job, "array_inx") ~= nil then
+    local throttle = new_throttle(job)
+    over(found, "concurrent-jobs", math.min(throttle > 0 and throttle or math.huge, most.tasks), most.once, "tasks at once")
+  end
+  return found
+end
+
+-- --- What the controller calls ------------------------------------------------------------------------------------
+
+-- Slurm finds an account by its name in any letters.
+local function agents_account(account)
+  for name in pairs(AGENT_ACCOUNTS) do
+    if string.lower(name) == string.lower(account or "") then return true end
+  end
+  return false
+end
+
+local function of_agent(job, account)
+  if job.user_name == nil and next(AGENT_USERS) ~= nil then error("the user's name is not known") end
+  return AGENT_USERS[job.user_name or ""] or agents_account(account)
+end
+
+local function judge_without_ticket(job, account)
+  local found = judge_submission(job)
+  if of_agent(job, account) then
+    refuse(found, "ticket", "jobs of this user or account need a ticket; " .. ASK)
+  elseif found[1] ~= nil then
+    refuse(found, "ticket", "a job beyond these limits needs a ticket; " .. ASK)
+  end
+  return found
+end
+
+function slurm_job_submit(job, parts, uid)
+  return safely(uid, true, function()
+    local account = stated(job, "account") or job.default_account
+    if exempt(job, uid, account) then return slurm.SUCCESS end
+    local word, rest = take_ticket(job.comment)
+    local found, claim
+    if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, account) end
+    local code = answer(found, uid, true)
+    job.requeue = 0
+    if claim ~= nil and code == slurm.SUCCESS then
+      job.comment = marked(claim.nonce, rest)
+      job.admin_comment = claim.nonce .. ":" .. claim.text
+      slurm.log_info("slurm-agent-tools floor: uid %.0f spent ticket %s", uid, claim.nonce)
+    end
+    return code
+  end)
+end
+
+function slurm_job_modify(job, record, parts, uid)
+  return safely(uid, false, function()
+    if exempt(job, uid, record.account) then return slurm.SUCCESS end
+    local most, nonce = ceilings_of(record)
+    if most ~= nil then
+      local code = answer(judge_change_with_ticket(job, record, most), uid, false)
+      if job.comment ~= nil then job.comment = marked(nonce, job.comment) end
+      return code
+    end
+    local found = judge_change(job, record)
+    if agents_account(job.account) then
+      refuse(found, "ticket", "jobs of this account need a ticket; " .. ASK)
+    end
+    return answer(found, uid, false)
+  end)
+end

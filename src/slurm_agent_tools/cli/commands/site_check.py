@@ -1,0 +1,194 @@
+"""`site check`: on one screen whether the site's service stands as it should, the verdict first."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import slurm_agent_tools
+from slurm_agent_tools.cli.commands import site_files
+from slurm_agent_tools.cli.commands.site_install import Installation
+from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.server.site import site_config, site_layout
+from slurm_agent_tools.server.site.site_layout import Owned
+from slurm_agent_tools.transport import process
+
+_WAIT = 5.0
+
+
+def findings(site: Installation) -> list[SiteFinding]:
+    """Everything, in the order in which it would be mended."""
+    found = [*_account(site), *(_owned(site, one) for one in site.things() if not one.shared)]
+    loaded = None
+    try:
+        loaded = site_layout.policy(site.config, site.machine)
+        found += _policy(site, loaded)
+    except AgentToolsError as error:
+        found.append(SiteFinding("policy", "wrong", error.message, error.hint))
+    found += _plugin(site, loaded)
+    found += _program()
+    found += _socket(site) if site.machine.here else []
+    found += _controller(site) if site.machine.here else []
+    return found
+
+
+def verdict(found: list[SiteFinding]) -> str:
+    """One line for all of it."""
+    wrong = sum(one.outcome == "wrong" for one in found)
+    unknown = sum(one.outcome == "not known" for one in found)
+    if wrong:
+        return f"NOT AS IT SHOULD BE: {wrong} of {len(found)}"
+    return f"as it should be: {len(found) - unknown} looked at" + (f", {unknown} could not be told" if unknown else "")
+
+
+def _account(site: Installation) -> Iterator[SiteFinding]:
+    name, install = site.config.account, "slurm-agent-tools site install --yes"
+    found = site.machine.user(name)
+    if found is None:
+        yield SiteFinding("account", "wrong", f"{name} does not exist", install)
+        return
+    wrong = [] if site_layout.no_login(found) else [f"its shell is {found.pw_shell}"]
+    wrong += ["it is root"] if found.pw_uid == 0 else []
+    if site.machine.here:
+        others = sorted(set(os.getgrouplist(name, found.pw_gid)) - {found.pw_gid})
+        wrong += [f"it is in further groups: {', '.join(map(str, others))}"] if others else []
+    says = "; ".join(wrong) or f"{name} ({found.pw_uid}): no login, no further group"
+    yield SiteFinding(
+        "account", "wrong" if wrong else "ok", says, f"usermod --shell /usr/sbin/nologin --groups '' {name}"
+    )
+
+
+def _owned(site: Installation, one: Owned) -> SiteFinding:
+    if site.right(one):
+        return SiteFinding(str(one.path), "ok", one.rights)
+    try:
+        found = site.at(one).lstat()
+    except OSError as error:
+        return SiteFinding(
+            str(one.path), "wrong", error.strerror or "cannot be seen", "slurm-agent-tools site install --yes"
+        )
+    has = f"{found.st_uid}:{found.st_gid} {stat.S_IMODE(found.st_mode):04o}"
+    says = (
+        f"is {has}, not {one.rights}" if not _rights(site, one, found) else "says something else than site.toml makes"
+    )
+    return SiteFinding(str(one.path), "wrong", says, "slurm-agent-tools site install --yes")
+
+
+def _rights(site: Installation, one: Owned, found: os.stat_result) -> bool:
+    user, group = site.machine.user(one.user), site.machine.group(one.group)
+    owner = (0 if user is None else user.pw_uid, 0 if group is None else group)
+    return (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (*owner, one.mode)
+
+
+def _policy(site: Installation, loaded: LoadedPolicy) -> Iterator[SiteFinding]:
+    says = f"{loaded.name}, version {loaded.version}, sha256 {loaded.sha256[:12]}, from {loaded.source}"
+    mend = f"write the site's own to {site.config.policy}: the service does not start without"
+    yield SiteFinding("policy", "ok" if loaded.by_site else "wrong", says, mend)
+    signers, keys = len(loaded.policy.allowed_signers), len(loaded.policy.allowed_passkeys)
+    if signers or keys:
+        yield SiteFinding("who may approve", "ok", f"{signers} by signature, {keys} by passkey")
+    else:
+        mend = f"list allowed_signers or allowed_passkeys in {site.config.policy}"
+        yield SiteFinding("who may approve", "note", "nobody: what needs a person's yes is refused", mend)
+
+
+def _plugin(site: Installation, loaded: LoadedPolicy | None) -> Iterator[SiteFinding]:
+    path = site.config.plugin
+    if loaded is None:
+        yield SiteFinding(str(path), "not known", "what it should say depends on the policy")
+        return
+    one = site_layout.plugin(site.config, loaded)
+    found = _owned(site, one)
+    if found.outcome == "ok":
+        found = SiteFinding(str(path), "ok", f"{one.rights}, the same as site.toml and the policy make")
+    yield found
+
+
+def _program() -> Iterator[SiteFinding]:
+    """What the service runs must be nobody's to change, and its account must reach it."""
+    package = Path(slurm_agent_tools.__file__).parent
+    loose = None
+    for path in (Path(sys.executable), package / "__init__.py"):
+        try:
+            site_config.of_root_alone(path)
+        except AgentToolsError as error:
+            loose = error
+    closed = [place for place in package.parents if not place.stat().st_mode & stat.S_IXOTH]
+    if loose is not None:
+        yield SiteFinding("program", "wrong", loose.message, loose.hint)
+    elif closed:
+        yield SiteFinding(
+            "program", "wrong", f"{closed[0]} is closed to the account", "install it in /opt, for instance"
+        )
+    else:
+        yield SiteFinding("program", "ok", f"{sys.executable}: root's alone")
+
+
+def _socket(site: Installation) -> Iterator[SiteFinding]:
+    path = site.config.socket
+    try:
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+            connection.settimeout(_WAIT)
+            connection.connect(str(path))
+    except OSError as error:
+        mend = site_layout.by_hand(site.config, site.place)
+        mend = (
+            "systemctl status slurm-agent-site.socket" if site_layout.systemd_runs(site.config, site.machine) else mend
+        )
+        yield SiteFinding("socket", "wrong", f"{path} does not answer: {error.strerror or error}", mend)
+        return
+    open_to_all = path.lstat().st_mode & 0o666 == 0o666
+    says = f"{path} takes connections" + ("" if open_to_all else ", but not of every user")
+    yield SiteFinding("socket", "ok" if open_to_all else "wrong", says, f"chmod 0666 {path}")
+
+
+# --- The controller's view ----------------------------------------------------------------------------------------
+
+
+def _controller(site: Installation) -> Iterator[SiteFinding]:
+    told = _configuration(site)
+    if told is None:
+        yield SiteFinding("controller", "not known", "scontrol show config does not answer here")
+        return
+    plugins = told.get("jobsubmitplugins", "")
+    loads = "lua" in re.split(r"[,\s]+", plugins.lower())
+    line = f"JobSubmitPlugins=lua in slurm.conf, then: scontrol reconfigure (it says {plugins or 'nothing'})"
+    yield SiteFinding("controller", "ok" if loads else "wrong", f"JobSubmitPlugins={plugins}", line)
+    user = told.get("slurmuser", "").partition("(")[0]
+    if user and user != site.config.slurm_user:
+        yield SiteFinding(
+            "SlurmUser", "wrong", f"is {user}, not {site.config.slurm_user}", "write slurm_user in site.toml"
+        )
+    conf = told.get("slurm_conf", "")
+    if conf and Path(conf).parent != site.config.plugin.parent:
+        says = f"{conf} is the controller's, and {site.config.plugin} does not lie beside it"
+        yield SiteFinding("plugin's folder", "wrong", says, "write plugin in site.toml")
+    if "jobs" in told.get("privatedata", "").lower():
+        mend = f"sacctmgr add user {site.config.account} account=root adminlevel=operator"
+        yield SiteFinding("PrivateData", "wrong", "hides the users' jobs from the service, which counts them", mend)
+    enforced = told.get("accountingstorageenforce", "")
+    if (site.config.agent_accounts or site.config.exempt_accounts) and "associations" not in enforced:
+        says = f"AccountingStorageEnforce={enforced or 'none'}: every user may name any account"
+        yield SiteFinding("accounts", "wrong", says, "AccountingStorageEnforce=associations in slurm.conf")
+    yield trial(site)
+
+
+def _configuration(site: Installation) -> dict[str, str] | None:
+    """The controller's own settings, by their names in small letters."""
+    folder = site.config.bin_dir
+    argv = [str(folder / "scontrol") if folder else "scontrol", "show", "config"]
+    env = site_files.ENV | ({"SLURM_CONF": str(site.config.slurm_conf)} if site.config.slurm_conf else {})
+    with suppress(OSError):
+        ended = process.answered(argv, timeout=10, env=env)
+        if ended.exit_code == 0:
+            rows = (line.partition("=") for line in ended.stdout.decode(errors="replace").splitlines())
+            return {name.strip().lower(): value.strip().replace("(null)", "") for name, _, value in rows}
+    return None

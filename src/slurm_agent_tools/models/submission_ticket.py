@@ -1,0 +1,195 @@
+"""A ticket: what a site's service gives for one judged request, and Slurm's controller lets in once.
+
+It is bound to the user and to ceilings of what the job may take, in the controller's units: MiB and minutes. The text
+forms are read by `assets/tickets.lua` as well. A text that cannot be read is a ValueError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+COMMENT_WORD = "ticket="
+"""Before a ticket, as one word of a job's comment. The controller takes the word out."""
+
+LARGEST_SIGNED_SCRIPT = 6 * 2**10
+"""Bytes of a script that a signed ticket may be for: the controller hashes it in Lua while other submissions wait."""
+
+LONGEST_SIGNED_TICKET = 1024
+"""Letters of a signed ticket: longer ones are refused unread, since anybody can make the controller check one."""
+
+_TITLE = "slurm-agent-tools ticket 1"
+
+_NONCE = re.compile(r"[0-9a-f]{32}")
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
+
+_NONE = "-"
+"""In the place of a number: without a limit; of a hash: without a script; of a name: not to be stated."""
+
+_KEYS = (
+    "uid", "expires", "time", "memory", "gpumemory", "gpus", "cpus", "nodes", "tasks", "once", "whole", "partition",
+    "qos", "account", "dependency",
+)  # fmt: skip
+
+_OPEN = frozenset({"time", "memory", "gpumemory"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """The most that one job of one user may take until a time, in the worst placement that Slurm may choose.
+
+    `expires` in seconds of the epoch, `time_limit` in minutes, memory in MiB; None is without a limit, as a person may
+    allow it. `partitions`, `qos` and `account`: what the job may name; with none of them it may name none.
+    `dependency`: what it waits for, since one that waits for another counts as none beside it.
+    """
+
+    uid: int
+    expires: int
+    time_limit: int | None
+    memory_per_node: int | None
+    memory_per_gpu: int | None
+    gpus: int = 0
+    cpus: int = 1
+    nodes: int = 1
+    array_tasks: int = 1
+    array_at_once: int = 1
+    whole_nodes: bool = False
+    partitions: tuple[str, ...] = ()
+    qos: str | None = None
+    account: str | None = None
+    dependency: str | None = None
+
+    @property
+    def text(self) -> str:
+        """One word of `key=value`, in a fixed order: letters, digits and `=,-_:%` alone."""
+        numbers = (
+            self.uid, self.expires, self.time_limit, self.memory_per_node, self.memory_per_gpu, self.gpus, self.cpus,
+            self.nodes, self.array_tasks, self.array_at_once, int(self.whole_nodes),
+        )  # fmt: skip
+        names = (
+            ":".join(map(_encoded, self.partitions)) or _NONE,
+            *(_NONE if name is None else _encoded(name) for name in (self.qos, self.account, self.dependency)),
+        )
+        values = [*(_NONE if number is None else str(number) for number in numbers), *names]
+        return ",".join(f"{key}={value}" for key, value in zip(_KEYS, values, strict=True))
+
+
+def parse_ceilings(text: str) -> Ceilings:
+    """The ceilings of a text, which is then theirs to the letter."""
+    pairs = [item.partition("=") for item in text.split(",")]
+    if tuple(key for key, _, _ in pairs) != _KEYS:
+        raise ValueError(f"not the ceilings of a ticket: {text!r}")
+    values = [value for _, _, value in pairs]
+    numbers = [_number(key, value) for key, value in zip(_KEYS, values[:11], strict=False)]
+    uid, expires, time_limit, node, gpu, *counts, whole = numbers
+    gpus, cpus, nodes, tasks, once = (count or 0 for count in counts)
+    partition, qos, account, dependency = values[11:]
+    made = Ceilings(
+        uid or 0, expires or 0, time_limit, node, gpu, gpus, cpus, nodes, tasks, once, bool(whole),
+        () if partition == _NONE else tuple(map(_decoded, partition.split(":"))),
+        *(None if name == _NONE else _decoded(name) for name in (qos, account, dependency)),
+    )  # fmt: skip
+    if made.text != text:
+        raise ValueError(f"not the ceilings of a ticket: {text!r}")
+    return made
+
+
+def _number(key: str, value: str) -> int | None:
+    if value == _NONE and key in _OPEN:
+        return None
+    if not _NUMBER.fullmatch(value):
+        raise ValueError(f"{key} of a ticket is no number: {value!r}")
+    return int(value)
+
+
+def _encoded(name: str) -> str:
+    """A name in which only letters, digits and `_` stand for themselves, other bytes as %2D."""
+    if not name:
+        raise ValueError("a name in a ticket is empty")
+    data = name.encode("utf-8", "surrogateescape")
+    return re.sub(rb"[^A-Za-z0-9_]", lambda found: b"%%%02X" % found[0][0], data).decode("ascii")
+
+
+def _decoded(text: str) -> str:
+    if not re.fullmatch(r"(?:[A-Za-z0-9_]|%[0-9A-F]{2})+", text):
+        raise ValueError(f"not a name in a ticket: {text!r}")
+    data = re.sub(rb"%([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), text.encode())
+    return data.decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionTicket:
+    """A ticket by its number, 32 hexadecimal digits. `script_sha256` None: for srun and salloc, without a script."""
+
+    nonce: str
+    ceilings: Ceilings
+    script_sha256: str | None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a number or a hash that is none."""
+        if not _NONCE.fullmatch(self.nonce):
+            raise ValueError(f"not the number of a ticket: {self.nonce!r}")
+        if self.script_sha256 is not None and not _SHA256.fullmatch(self.script_sha256):
+            raise ValueError(f"not a SHA-256: {self.script_sha256!r}")
+
+    @property
+    def admin_comment(self) -> str:
+        """What the controller writes into the job's AdminComment, where its owner cannot change it."""
+        return f"{self.nonce}:{self.ceilings.text}"
+
+    @property
+    def claim(self) -> str:
+        """The ticket in one word, without a proof that anybody gave it."""
+        return f"v1.{self.nonce}.{self.script_sha256 or _NONE}.{self.ceilings.text}"
+
+
+def parse_claim(text: str) -> SubmissionTicket:
+    """The ticket of a `claim`."""
+    version, _, rest = text.partition(".")
+    parts = rest.split(".")
+    if version != "v1" or len(parts) != 3:
+        raise ValueError("not a ticket")
+    return SubmissionTicket(parts[0], parse_ceilings(parts[2]), None if parts[1] == _NONE else parts[1])
+
+
+def parse_admin_comment(text: str | None) -> tuple[str, Ceilings] | None:
+    """Number and ceilings of the ticket with which a job was let in; None of a job without one."""
+    nonce, _, ceilings = (text or "").partition(":")
+    if not _NONCE.fullmatch(nonce):
+        return None
+    try:
+        return nonce, parse_ceilings(ceilings)
+    except ValueError:
+        return None
+
+
+def is_nonce(text: str) -> bool:
+    """Whether this can be the number of a ticket."""
+    return _NONCE.fullmatch(text) is not None
+
+
+# --- A ticket as a file: a few lines, then the exact script ---------------------------------------------------------
+
+
+def ticket_file(ticket: SubmissionTicket, script: bytes | None) -> bytes:
+    """The bytes of a ticket's file; `script` None for one without a script."""
+    found = None if script is None else hashlib.sha256(script).hexdigest()
+    if found != ticket.script_sha256:
+        raise ValueError("the script is not the one that the ticket names")
+    return f"{_TITLE}\n{ticket.claim}\n".encode() + (script or b"")
+
+
+def parse_ticket_file(data: bytes) -> SubmissionTicket:
+    """The ticket of a file, whose script is the one that it names."""
+    title, _, rest = data.partition(b"\n")
+    claim, _, script = rest.partition(b"\n")
+    if title != _TITLE.encode():
+        raise ValueError("not the file of a ticket")
+    ticket = parse_claim(claim.decode("ascii"))
+    if ticket_file(ticket, None if ticket.script_sha256 is None else script) != data:
+        raise ValueError("the script in the file is not the one that the ticket names")
+    return ticket

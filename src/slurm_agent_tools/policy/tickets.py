@@ -1,0 +1,138 @@
+"""Tickets for requests that were judged: their ceilings, counted as the controller's plugin counts, and their proof.
+
+The plugin knows no partitions and so counts the worst placement on any; the ceilings are counted in the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.geometry import geometry
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.submission_ticket import (
+    COMMENT_WORD,
+    LARGEST_SIGNED_SCRIPT,
+    LONGEST_SIGNED_TICKET,
+    Ceilings,
+    SubmissionTicket,
+    parse_claim,
+)
+from slurm_agent_tools.scripts.effective_request import resolve
+from slurm_agent_tools.units import UNLIMITED
+
+SHORTEST_KEY = 32
+"""Bytes of the key of signed tickets, at least."""
+
+_MIB = 2**20
+
+_PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
+"""The controller counts them as no GPU at all, and refuses them."""
+
+
+def ceilings(
+    request: JobRequest, *, uid: int, expires: int, account: str | None = None, threads_per_core: int = 1,
+    most_gpus_per_node: int | None = None,
+) -> Ceilings:  # fmt: skip
+    """What the request takes at most, pins included, as the plugin counts it for a site with these nodes.
+
+    Raises InputError for one that no ticket can be for.
+    """
+    if request.components > 1:
+        raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
+    if any(_PARTS.search(d.value or "") for d in request.find("gres", "tres-per-task")):
+        raise InputError("gres", None, "asks for parts of GPUs, for which there is no ticket")
+    seconds = request.time_limit
+    if seconds is None:
+        raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
+    stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
+    if all(size is None for size in stated):
+        raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
+    anywhere = Partition(
+        name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
+        gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core,
+    )  # fmt: skip
+    if (
+        request.gpus_per_socket and request.ntasks is None
+    ):  # sbatch says -n itself then, and tasks may be spread unevenly
+        request = replace(request, ntasks=geometry(request, anywhere).tasks)
+    numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
+    array = request.array
+    return Ceilings(
+        uid=uid,
+        expires=expires,
+        time_limit=None if seconds == UNLIMITED else -(-seconds // 60),
+        memory_per_node=_mebibytes(numbers.memory_per_node_bytes),
+        memory_per_gpu=_mebibytes(numbers.memory_per_gpu_bytes),
+        gpus=numbers.gpus or 0,
+        cpus=numbers.cpus or 1,
+        nodes=shape.most_nodes,
+        array_tasks=1 if array is None else array.count,
+        array_at_once=1 if array is None else array.concurrency,
+        whole_nodes=bool(request.find("exclusive")),
+        partitions=tuple(name for name in (request.partition or "").split(",") if name),
+        qos=request.qos,
+        account=account,
+        dependency=request.dependency or None,
+    )
+
+
+def _mebibytes(size: int | None) -> int | None:
+    """Nothing known of it is all that a node has: a person agreed to that."""
+    return None if size is None else -(-size // _MIB)
+
+
+def new_ticket(allowed: Ceilings, script: bytes | None) -> SubmissionTicket:
+    """A ticket with a number that nobody can guess."""
+    return SubmissionTicket(
+        secrets.token_hex(16), allowed, None if script is None else hashlib.sha256(script).hexdigest()
+    )
+
+
+def comment_word(text: str) -> str:
+    """The word for a job's comment: of a ticket's number where its file lies with the controller, else of it signed."""
+    return f"{COMMENT_WORD}{text}"
+
+
+# --- Tickets that prove themselves, for a controller with which no folder is shared ----------------------------------
+
+
+def check_signable(script: bytes) -> None:
+    """Raises InputError for a script that is too long for a signed ticket."""
+    if len(script) > LARGEST_SIGNED_SCRIPT:
+        hint = "Move what it holds into a file of the project, and run that from the script."
+        raise InputError("script", None, f"is longer than {LARGEST_SIGNED_SCRIPT} bytes", hint=hint)
+
+
+def signed(ticket: SubmissionTicket, key: bytes) -> str:
+    """The ticket with its HMAC-SHA-256 (RFC 2104), as one word. Raises InputError where its names are too long."""
+    text = f"{ticket.claim}.{_proof(ticket.claim, _checked(key))}"
+    if len(text) > LONGEST_SIGNED_TICKET:
+        hint = "Name fewer partitions."
+        raise InputError("partition", None, f"makes a ticket of more than {LONGEST_SIGNED_TICKET} letters", hint=hint)
+    return text
+
+
+def verify(text: str, keys: Sequence[bytes]) -> SubmissionTicket:
+    """The ticket of a signed word; any of the keys may have signed it. Raises ValueError."""
+    claim, _, proof = text.rpartition(".")
+    sound = [hmac.compare_digest(_proof(claim, _checked(key)).encode(), proof.encode()) for key in keys]
+    if not any(sound):
+        raise ValueError("the ticket is not signed by this site")
+    return parse_claim(claim)
+
+
+def _checked(key: bytes) -> bytes:
+    if len(key) < SHORTEST_KEY:
+        raise ValueError(f"the key of tickets is shorter than {SHORTEST_KEY} bytes")
+    return key
+
+
+def _proof(claim: str, key: bytes) -> str:
+    return hmac.new(key, claim.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,265 @@
+"""The site's service on its socket: who calls is the kernel's word, what is asked is judged, and everything is bounded.
+
+It runs under an account of its own, opens no file of a user, starts no job and becomes nobody. It takes a socket that
+systemd opened (LISTEN_FDS), or makes it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import anyio
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
+
+from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
+from slurm_agent_tools.models.decision import PROVEN, Channel
+from slurm_agent_tools.server.site import caller, user_records
+from slurm_agent_tools.server.site.caller import UnixUser
+from slurm_agent_tools.server.site.judging import SiteJudgement
+from slurm_agent_tools.server.site.remote_files import RemoteFiles
+from slurm_agent_tools.server.site.site_config import SiteConfig
+from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
+from slurm_agent_tools.server.site.user_records import RecordsByUser
+from slurm_agent_tools.services import approval
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.store.ledger_location import named_lock
+from slurm_agent_tools.store.submissions import Approval
+from slurm_agent_tools.store.ticket_folder import TicketFolder
+from slurm_agent_tools.text import log_events
+from slurm_agent_tools.transport import site_socket
+from slurm_agent_tools.transport.site_socket import BrokenFrame, SiteFrame
+
+MOST, MOST_OF_ONE = 256, 16
+"""Connections at once: of all, and of one user."""
+
+_FIRST = 10.0
+"""Seconds for the question of a connection."""
+
+_CALL = 90.0
+"""Seconds for the whole of a call, less than its caller waits."""
+
+_SWEEP = 60.0
+
+_FD = 3
+"""Of the first socket that systemd hands over."""
+
+_log = log_events.get_logger()
+
+_Peer = Callable[[socket.socket], UnixUser]
+
+
+class SiteService:
+    """Answers calls; `peer` tells who is at the other end."""
+
+    def __init__(self, config: SiteConfig, users: RecordsByUser, *, peer: _Peer = caller.peer) -> None:
+        self._config, self._users, self._peer = config, users, peer
+        self._issuer = TicketIssuer(config)
+        self._open = Counter[int]()
+
+    async def handle(self, stream: SocketStream) -> None:
+        """One connection to its end, whatever comes over it. Nothing of it reaches another one."""
+        async with stream:
+            try:
+                user = self._peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610 - anyio's, not Django's
+                if self._open.total() >= MOST or self._open[user.uid] >= MOST_OF_ONE:
+                    await site_socket.send(stream, _refusal("too many calls at once", "Call again in a moment."))
+                    return
+                self._open[user.uid] += 1
+                try:
+                    await self._call(stream, user)
+                finally:
+                    self._open[user.uid] -= 1
+                    self._open += Counter[int]()  # those of nobody are dropped
+            except BrokenFrame as error:
+                _log.debug("a connection broke off", why=str(error))
+            except AgentToolsError as error:
+                await _last(stream, SiteFrame({"error": site_socket.told(error)}))
+            except Exception as error:  # noqa: BLE001 - no caller may end the service
+                _log.error("a call failed unexpectedly", exc_info=error)
+                await _last(
+                    stream, _refusal("the site's service failed unexpectedly", "Nothing was given; call again.")
+                )
+
+    async def _call(self, stream: SocketStream, user: UnixUser) -> None:
+        question = await site_socket.receive(stream, wait=_FIRST, most=site_socket.QUESTION)
+        records = await self._users.of(user)
+        context = self._users.context(records, _project(question.words), RemoteFiles(stream))
+        judgement = SiteJudgement(context, records, self._issuer, self._config)
+        given: str | None = None
+        try:
+            with anyio.fail_after(_CALL):
+                answer = await self._answer(question.words, context, judgement)
+            given = answer.get("token")
+            await site_socket.send(stream, SiteFrame({"answer": answer}))
+            await judgement.log_given()
+        except TimeoutError:
+            await _last(stream, _refusal(f"it was not judged within {_CALL:.0f} s", "Nothing was given; call again."))
+        except BrokenFrame:
+            if given is not None:  # nobody has it: the slot is free at once
+                await judgement.settle(given)
+            raise
+
+    async def _answer(
+        self, words: Mapping[str, Any], context: ClusterContext, judgement: SiteJudgement
+    ) -> dict[str, Any]:
+        call = words.get("call")
+        if call == "judge":
+            return await judgement.answer(words)
+        if call == "settle":
+            await judgement.settle(str(words.get("token")))
+            return {}
+        if call == "questions":
+            return await _listed(context)
+        if call == "question":
+            return await _shown(context, words)
+        if call == "answer":
+            return await _answered(context, words)
+        raise InputError("call", call, "is not known here", hint="Is the program as new as the service?")
+
+    async def sweep(self) -> None:
+        """Remove tickets that are over, now and then."""
+        while self._config.tokens == "files":
+            try:
+                await anyio.to_thread.run_sync(
+                    TicketFolder(self._config.tickets).sweep, self._users.clock.now().timestamp()
+                )
+            except AgentToolsError as error:
+                _log.warning("tickets cannot be removed", what=error.message)
+            await anyio.sleep(_SWEEP)
+
+
+def _refusal(message: str, hint: str) -> SiteFrame:
+    return SiteFrame({"error": {"code": "site_unreachable", "message": message, "hint": hint}})
+
+
+async def _last(stream: SocketStream, frame: SiteFrame) -> None:
+    with suppress(BrokenFrame):
+        await site_socket.send(stream, frame)
+
+
+def _project(words: Mapping[str, Any]) -> str:
+    """The folder that the caller names: a name in that user's records, and never opened here. Raises InputError."""
+    project = words.get("project")
+    plain = isinstance(project, str) and len(project) < 4096 and os.path.isabs(project) and "\0" not in project  # noqa: PTH117 - a name
+    if not plain or os.path.normpath(str(project)) != project:
+        raise InputError("project", None, "is no whole path of a folder")
+    return str(project)
+
+
+# --- Questions to a person: shown to their own user alone, answered by what proves itself -----------------------------
+
+# Who carries the answer does not matter: a signature or a passkey's assertion is verified against the site's own list.
+
+_LONGEST = 64 * 1024
+"""Characters of a signature or an assertion."""
+
+_HINT = "See `slurm-agent-tools approve --socket PATH` for the open ones; a new submit_job asks again."
+
+
+async def _listed(context: ClusterContext) -> dict[str, Any]:
+    """The open questions of this user in this project."""
+    found = await context.db(context.store.approvals.open, context.owner)
+    return {"questions": [_head(item) for item in found]}
+
+
+async def _shown(context: ClusterContext, words: Mapping[str, Any]) -> dict[str, Any]:
+    """One of them with its text, if it can still be answered and is about what would run."""
+    item = await _open(context, words)
+    return {**_head(item), "text": item.plan}
+
+
+async def _answered(context: ClusterContext, words: Mapping[str, Any]) -> dict[str, Any]:
+    """A yes that proves itself, or a no. Raises InputError for a yes that does not count."""
+    item, now = await _open(context, words), context.clock.now()
+    if words.get("decline") is True:
+        await context.db(context.store.approvals.update, item, declined=now, channel="signed")
+        await approval.log_answer(context, item, "declined", channel="signed", by=context.owner.user, face="site")
+        return {"by": context.owner.user}
+    channel = _channel(words.get("channel"))
+    proof, who = words.get("proof"), words.get("who")
+    if not isinstance(proof, str) or len(proof) > _LONGEST:
+        raise InputError("signature", None, f"is no text of at most {_LONGEST} characters")
+    named = None if who is None else str(who)[:200]
+    given = replace(item, granted=now, granted_by=named, channel=channel, signature=proof)
+    consent = await approval.counts(context, given)
+    if consent is None:
+        allowed = ", ".join(context.policy.policy.approval_channels) or "none"
+        hint = f"Sign exactly what --show prints, with a key that the site lists. Ways that count here: {allowed}."
+        raise InputError("signature", None, "does not count: it is not by somebody whom the site lists", hint=hint)
+    changes = {"granted": now, "granted_by": consent.by, "channel": channel, "signature": proof}
+    if not await context.db(context.store.approvals.grant, item, **changes):
+        raise InputError("id", item.id, "was exchanged while it was read", hint="Look at it again.")
+    await approval.log_answer(context, item, "approved", channel=channel, by=consent.by, face="site")
+    return {"by": consent.by}
+
+
+def _channel(word: Any) -> Channel:
+    for channel in PROVEN:
+        if word == channel:
+            return channel
+    raise InputError("channel", word, f"does not count here: give one of {', '.join(PROVEN)}")
+
+
+def _head(item: Approval) -> dict[str, Any]:
+    return {
+        "id": item.id, "job_name": item.job_name, "expires": item.expires.isoformat(),
+        "granted": item.channel if item.granted else None,
+    }  # fmt: skip
+
+
+async def _open(context: ClusterContext, words: Mapping[str, Any]) -> Approval:
+    """Of this user alone. Raises InputError where it cannot be answered any more."""
+    name = str(words.get("id"))
+    item = await context.db(context.store.approvals.find, context.owner, name)
+    if item is None:
+        raise InputError("id", name, "is no question of this user", hint=_HINT)
+    if (closed := item.closed(context.clock.now())) is not None:
+        raise InputError("id", name, closed, hint=_HINT)
+    if words.get("decline") is not True and (found := await approval.outdated(context, item)):
+        hint = "Nothing was changed. Let submit_job be called again: it asks about what would run."
+        raise InputError("id", name, f"is not what would run now: {'; '.join(found)}", hint=hint)
+    return item
+
+
+# --- The process -----------------------------------------------------------------------------------------------------
+
+
+def serve(config: SiteConfig) -> None:
+    """Answer until the process is told to end. Raises ConfigError and StorageError."""
+    state = user_records.state_of(config)
+    with named_lock(state, "service-lock.sqlite3") as mine:
+        if not mine:
+            raise ConfigError("state", str(state), "is in use by another service", hint="Stop that one first.")
+        anyio.run(_served, config)
+
+
+async def _served(config: SiteConfig) -> None:
+    users = RecordsByUser(config)
+    service = SiteService(config, users)
+    listener = await listen(config)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(service.sweep)
+        group.start_soon(listener.serve, service.handle)
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as told:
+            async for _ in told:
+                group.cancel_scope.cancel()
+                break
+    users.close()
+
+
+async def listen(config: SiteConfig) -> SocketListener:
+    """The socket that systemd opened for this very process, else one that is made here, for everybody to call."""
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
+        handed = socket.socket(fileno=_FD)
+        handed.setblocking(False)
+        handed.set_inheritable(False)
+        return await SocketListener.from_socket(handed)
+    config.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return await anyio.create_unix_listener(config.socket, mode=0o666)

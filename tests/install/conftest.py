@@ -1,0 +1,49 @@
+"""What is built once for all tests of an installation: wheel, source distribution, and the tools that check them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.own_environment import interpreter
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+HOME = Path("/var/tmp/slurm-agent-tools-release")
+
+
+def ran(*argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, seconds: float = 600) -> str:
+    """Standard output of a program that must end with 0."""
+    done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.returncode == 0, (argv, done.stdout, done.stderr)
+    return done.stdout
+
+
+def plain(**more: str) -> dict[str, str]:
+    """The environment without settings of ours, of Slurm or of an active environment."""
+    without = ("SLURM", "PYTHONPATH", "VIRTUAL_ENV", "UV_PROJECT", "PIPX")
+    return {name: value for name, value in os.environ.items() if not name.startswith(without)} | more
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    ran(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="session")
+def tools() -> Path:
+    """The folder of twine, pipx and what checks a bill of materials; installed on first use."""
+    return interpreter(HOME, (HERE / "requirements.txt",)).parent

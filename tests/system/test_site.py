@@ -1,0 +1,43 @@
+"""The site's service on a real cluster: installed by an administrator, used by two users, removed without a trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.system.site_service import AGENTS, SiteOnCluster
+
+GUIDE = (Path(__file__).parents[2] / "docs/guides/administrators.md").read_text(encoding="utf-8")
+SMALL = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100M\n#SBATCH --time=5\n#SBATCH --output=out.txt\n{more}echo ran\n"
+AGENT = SMALL.format(more=f"#SBATCH --account={AGENTS}\n")
+
+
+def test_check_says_that_everything_stands_as_it_should(site_service: SiteOnCluster):
+    done = site_service.site("check", "--json")
+    body = json.loads(done.stdout)
+    assert [one for one in body["findings"] if one["outcome"] != "ok" and one["about"] != "who may approve"] == []
+    assert (done.returncode, body["status"]) == (0, "ok")
+    shown = [line for line in GUIDE.splitlines() if line.startswith("  ok  ")]
+    told = {(one["about"], one["says"]) for one in body["findings"]}
+    assert {tuple(re.split(r"\s{2,}", line.strip())[1:]) for line in shown} <= told
+    assert len(shown) == 2
+
+
+def test_a_job_of_an_agents_account_runs_by_the_services_ticket_and_is_refused_without(site_service: SiteOnCluster):
+    place = site_service.another()
+    (place.project / "job.sh").write_text(AGENT)
+    place.own()
+    bare = place.run(["sbatch", "job.sh"])
+    assert bare.returncode != 0
+    assert b"need a ticket; ask through slurm-agent-tools connect" in bare.stderr
+
+    place.cli("get_status", "--no-cache")
+    code, reply = place.cli("submit_job", "--script=job.sh")
+    assert (code, reply["status"]) == (0, "submitted"), reply
+    code, ended = place.cli("wait_for_job", "--job-id", reply["job_id"], "--timeout-seconds=60")
+    assert (code, ended["status"], ended["job"]["state"]) == (0, "finished", "COMPLETED"), ended
+    assert (place.project / "out.txt").read_text() == "ran\n"
+    shown = place.slurm("scontrol", "show", "job", reply["job_id"])
+    assert "ticket=" not in shown
+    assert re.search(r"AdminComment=[0-9a-f]{32}:uid=", shown)

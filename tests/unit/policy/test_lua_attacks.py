@@ -1,0 +1,167 @@
+"""The plugin against words, names and jobs that Slurm understands otherwise than they look."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.policy import lua_host
+from tests.unit.policy.lua_host import ask, change, submission
+
+from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
+from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
+from slurm_agent_tools.policy.loading import load, shipped
+
+USER = 1001
+SCRIPT = "#!/bin/bash\ntrue\n"
+SMALL: dict[str, object] = {"time_limit": 5, "min_mem_per_node": 1024, "pn_min_memory": 1024, "environment": {}}
+ALLOWED = Ceilings(USER, 0, time_limit=2000, memory_per_node=2**20, memory_per_gpu=2**20, gpus=2, cpus=8, nodes=2)
+FILES = TicketSource.parse("files:/nonexistent")
+EIGHT = pow(125, -1, 2**61)
+"""Times 1000, as Slurm reads `kb`, this is 8 in 64 bits."""
+
+
+def plugin(source: TicketSource | None = FILES, **site: object) -> str:
+    return job_submit_lua(load(shipped()), Site(tickets=source, **site))  # type: ignore[arg-type]
+
+
+def signed(folder: Path) -> tuple[TicketSource, str]:
+    """A source of signed tickets, and a ticket without its script's."""
+    (folder / "key").write_bytes(b"k" * 64)
+    ticket = tickets.new_ticket(replace(ALLOWED, expires=int(time.time()) + 60), SCRIPT.encode())
+    return TicketSource.parse(f"hmac:{folder}/key"), tickets.comment_word(tickets.signed(ticket, b"k" * 64))
+
+
+def admitted(text: str, *calls: str, program: str = "lua5.1") -> list[bool]:
+    return [answer.code == 0 for answer in ask(text, calls, program=program)]
+
+
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+@pytest.mark.parametrize(
+    "field", ["tres_per_job", "tres_per_node", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres"]
+)
+def test_a_word_that_slurm_may_count_otherwise_is_refused(program: str, field: str):
+    assert EIGHT * 1000 % 2**64 == 8
+    words = ["gres:gpu:+8", "gres:gpu: 8", "gres:gpu:\t8", "gres:gpu:-18446744073709551608", "xgres:gpu:8", "gresgpu:8",
+             f"gres:gpu:{EIGHT}kb", "gres:gpu:8kib", "gres:gpu:8p", "gres:gpu:a100:+8", "gres:gpu:1,xgres:gpu:8",
+             "gres:gpu:1 gres:gpu:8", "gres:gpu:", "gres:gpu:a100:1,gres:gpu:a100:1", "gres:gpu:1,gres/gpu=1",
+             "gres:gpu:a100:1,gres:gpu:1", "gres:gpu:1,gres:gpu:a100:1", "gres:gpu:a100,gres:gpu:a100:1"]  # fmt: skip
+    for text in (plugin(), plugin(None)):
+        record = {"min_mem_per_node": 1024, "min_nodes": 1, "max_nodes": 1}
+        assert not any(admitted(text, *(submission(USER, **SMALL, **{field: word}) for word in words), program=program))
+        assert not any(admitted(text, *(change(USER, record, **{field: word}) for word in words), program=program))
+
+
+def test_words_in_which_slurm_itself_writes_gpus_are_counted():
+    words = ["gres:gpu:1", "gres/gpu=1", "gres:gpu", "gres:gpu:a100:1", "gres/gpu:a100=1", "gres:gpu:1g.5gb:1",
+             "gres:gpu:2080ti", "gres:tmp_disk:1", "gres:none", "gres:gpu:a100:1,gres:gpu:h100:1",
+             "gres:tmp:1,gres:gpu:1,gres:tmp:1"]  # fmt: skip
+    assert all(admitted(plugin(), *(submission(USER, **SMALL, tres_per_job=word) for word in words)))
+    many = ["gres:gpu:9", "gres/gpu=9", "gres:gpu:a100:9", "gres/gpu:a100=9", "gres:gpu:1g.5gb:9", "gres:gpu:1k"]
+    assert not any(admitted(plugin(), *(submission(USER, **SMALL, tres_per_job=word) for word in many)))
+
+
+def test_more_cpus_are_more_gpus_where_each_task_has_one():
+    record = {"min_cpus": 2, "min_nodes": 1, "tres_per_task": "gres:gpu:1", "mem_per_tres": "gres:gpu:1024"}
+    ticket = SubmissionTicket("ab" * 16, replace(ALLOWED, cpus=64, gpus=4), None)
+    for more in ({}, {"admin_comment": ticket.admin_comment}):
+        fields = [{"min_cpus": 4}, {"min_cpus": 8}, {"pn_min_cpus": 8}]
+        calls = [change(USER, {**record, **more}, **one) for one in fields]
+        assert admitted(plugin(), *calls) == [True, False, False]
+
+
+def test_memory_that_is_stated_twice_is_refused():
+    twice = {**SMALL, "tres_per_job": "gres:gpu:1", "mem_per_tres": "gres:gpu:1024"}
+    once = {**twice, "min_mem_per_node": None, "pn_min_memory": None}
+    assert admitted(plugin(), submission(USER, **twice), submission(USER, **once)) == [False, True]
+
+
+def test_every_way_to_name_nodes_counts_all_of_them():
+    job = {**SMALL, "tres_per_node": "gres:gpu:1"}
+    counted = {"n[1-3]x[1-3]": 9, "n[0-1][0-4]": 10, "a b c d e f g": 7, "a,b\nc,d,e,f": 6, "n[1,2 3,4,5-6]": 6}
+    for nodes, count in counted.items():
+        (answer,) = ask(plugin(), [submission(USER, **job, req_nodes=nodes)])
+        assert f"{count} GPUs" in answer.told[0], nodes
+    for lists, good in ((("ALL", "n[1-", "n[x]", "n]"), False), (("n1", "n[1]", "n[01]x[2]"), True)):
+        calls = [submission(USER, **job, req_nodes=nodes) for nodes in lists]
+        assert set(admitted(plugin(), *calls)) == {good}
+
+
+def test_no_pattern_begins_anew_at_each_bracket_of_a_list():
+    """With %b a list of 131,000 brackets kept every other submission waiting for seconds."""
+    assert "%b" not in plugin()
+
+
+def test_an_account_of_agents_is_theirs_in_any_letters_and_an_empty_one_is_the_default():
+    text = plugin(agent_accounts=("agents",), exempt_accounts=("staff",))
+    jobs = [{"account": "Agents"}, {"account": "AGENTS"}, {"account": "", "default_account": "agents"}]
+    assert not any(admitted(text, *(submission(USER, **SMALL, **job) for job in jobs)))
+    record = {"min_mem_per_node": 1024}
+    assert admitted(text, *(change(USER, record, account=name) for name in ("AGENTS", "lab"))) == [False, True]
+    huge = {**SMALL, "time_limit": 9999}
+    assert admitted(text, submission(USER, **huge, account="", default_account="staff")) == [True]
+
+
+def test_a_user_whose_name_the_controller_does_not_know_passes_for_nobody():
+    text = plugin(agent_users=("user1003",))
+    assert admitted(text, submission(USER, **SMALL), submission(1003, **SMALL, user_name=None)) == [True, False]
+
+
+def test_a_ticket_is_for_no_job_of_scrontab(tmp_path: Path):
+    source, word = signed(tmp_path)
+    jobs = [{"cron_job": True}, {"cron_job": False}]
+    calls = [submission(USER, **SMALL, script=SCRIPT, comment=word, **job) for job in jobs]
+    assert admitted(plugin(source), *calls) == [False, True]
+
+
+def test_the_mark_of_a_ticket_stays_in_the_comment_whatever_is_written_there(tmp_path: Path):
+    source, word = signed(tmp_path)
+    other = "sat-" + "0" * 16
+    (answer,) = ask(plugin(source), [submission(USER, **SMALL, script=SCRIPT, comment=f"{other} {word}")])
+    mark = "sat-" + answer.admin_comment[:16]
+    assert answer.comment == f"{mark} {other}"
+    record = {"min_mem_per_node": 1024, "admin_comment": answer.admin_comment}
+    written = {"": mark, "mine": f"{mark} mine", f"{mark}a": f"{mark} {mark}a", f"{mark}:a": f"{mark}:a", mark: mark}
+    answers = ask(plugin(source), [change(USER, record, comment=text) for text in written])
+    assert [one.comment for one in answers] == list(written.values())
+    (free,) = ask(plugin(source), [change(USER, {"min_mem_per_node": 1024}, comment=other)])
+    assert (free.code, free.comment) == (0, other)
+
+
+def test_what_a_user_wrote_stays_one_line_in_the_log_and_on_the_screen():
+    word = "gpu\n[2026-01-01] slurm-agent-tools floor: uid 1002 spent ticket"
+    record = {"admin_comment": SubmissionTicket("ab" * 16, ALLOWED, None).admin_comment}
+    text = plugin().replace("slurm.log_info(", "slurm.log_user(")
+    (answer,) = ask(text, [change(USER, record, partition=word)])
+    assert any("?[2026" in line for line in answer.told)
+    assert not any("\n" in line for line in answer.told)
+
+
+def test_a_slurm_that_has_no_number_for_its_errors_refuses():
+    host = plugin().replace("local function stated", "slurm.ESLURM_ACCOUNTING_POLICY = nil\nlocal function stated", 1)
+    assert admitted(host, submission(USER, **{**SMALL, "shared": 0}), submission(USER, **SMALL)) == [False, True]
+
+
+def test_half_a_line_of_a_full_disk_hides_no_spent_ticket(tmp_path: Path):
+    source, word = signed(tmp_path)
+    job = submission(USER, **SMALL, script=SCRIPT, comment=word)
+    assert admitted(plugin(source), job) == [True]
+    spent = tmp_path / "key.spent"
+    spent.write_text(f"{'cd' * 16} 17" + spent.read_text())
+    assert admitted(plugin(source), job) == [False]
+
+
+def test_spent_tickets_that_cannot_be_read_let_nothing_in(tmp_path: Path):
+    source, word = signed(tmp_path)
+    job = submission(USER, **SMALL, script=SCRIPT, comment=word)
+    path = lua_host.literal(str(tmp_path / "key.spent"))
+    full = ("local open = io.open io.open = function(name, mode) if name == " + path + " and mode == 'rb' then"
+            " return nil, 'Too many open files', 24 end return open(name, mode) end")  # fmt: skip
+    text = plugin(source).replace("lines >= 4096", "lines >= 1")
+    answers = ask(text, [full, job, job, job], silent=1)
+    assert sum(answer.code == 0 for answer in answers) <= 1
+    with pytest.raises(AssertionError, match="Too many open files"):
+        ask(f"{full}\n{plugin(source)}", [])

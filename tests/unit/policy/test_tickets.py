@@ -1,0 +1,132 @@
+"""What a ticket allows of a judged request, and its proof."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_claim
+from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.scripts.directive_lines import words_to_directives
+from slurm_agent_tools.scripts.effective_request import effective
+
+KEY, OLD = b"k" * 32, b"o" * 64
+
+
+def asked(*words: str) -> JobRequest:
+    return effective(words_to_directives(list(words), "argument"))
+
+
+def allowed(*words: str, **site: int) -> Ceilings:
+    return tickets.ceilings(asked(*words), uid=1001, expires=2_000_000_000, account="lab", **site)
+
+
+def test_ceilings_are_those_of_the_worst_placement_in_the_controllers_units():
+    made = allowed(
+        "--partition=gpu,big", "--time=01:30:30", "--nodes=2", "--gpus-per-node=2", "--mem=48G", "--qos=high"
+    )
+    assert made == Ceilings(
+        uid=1001, expires=2_000_000_000, time_limit=91, memory_per_node=48 * 1024, memory_per_gpu=24 * 1024, gpus=4,
+        cpus=2, nodes=2, partitions=("gpu", "big"), qos="high", account="lab",
+    )  # fmt: skip
+
+
+def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node_has():
+    words = ("--time=10", "--gpus=4", "--mem=16G", "--nodes=1-2")
+    assert allowed(*words).memory_per_gpu == 16 * 1024
+    assert allowed(*words, most_gpus_per_node=2).memory_per_gpu == 8 * 1024
+
+
+def test_memory_of_threads_is_that_of_whole_cores():
+    words = ("--time=10", "--ntasks=1", "--cpus-per-task=3", "--mem-per-cpu=1G")
+    assert allowed(*words).memory_per_node == 3 * 1024
+    assert allowed(*words, threads_per_core=2).memory_per_node == 4 * 1024
+
+
+def test_an_array_counts_by_its_tasks_and_those_at_once():
+    made = allowed("--time=10", "--mem=1G", "--array=0-99:2%4")
+    assert (made.array_tasks, made.array_at_once) == (50, 4)
+
+
+def test_what_a_person_allowed_without_a_limit_has_none():
+    made = allowed("--time=UNLIMITED", "--mem=0", "--exclusive")
+    assert (made.time_limit, made.memory_per_node, made.whole_nodes) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (asked("--mem=1G"), "time_limit"),
+        (asked("--time=10"), "memory"),
+        (replace(asked("--time=10", "--mem=1G"), components=2), "script"),
+        (asked("--time=10", "--mem=1G", "--gres=shard:2"), "gres"),
+    ],
+)
+def test_no_ticket_is_for_what_cannot_be_bounded(request_: JobRequest, field: str):
+    with pytest.raises(InputError, match=field):
+        tickets.ceilings(request_, uid=1, expires=2)
+
+
+@given(st.binary(min_size=32, max_size=200), st.binary(max_size=50))
+def test_a_signed_ticket_is_the_claim_and_its_rfc_2104_proof(key: bytes, script: bytes):
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), script)
+    text = tickets.signed(ticket, key)
+    claim, _, proof = text.rpartition(".")
+    assert parse_claim(claim) == ticket
+    assert proof == hmac.new(key, claim.encode(), hashlib.sha256).hexdigest()
+    assert tickets.verify(text, [OLD, key]) == ticket
+    assert " " not in text
+
+
+@given(st.integers(0, 400), st.sampled_from("0123456789abcdef.%,=-"))
+def test_a_signed_ticket_with_another_letter_anywhere_is_refused(place: int, letter: str):
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), b"")
+    text = tickets.signed(replace(ticket, nonce="ab" * 16), KEY)
+    place %= len(text)
+    other = text[:place] + letter + text[place + 1 :]
+    if other == text:
+        assert tickets.verify(other, [KEY])
+    else:
+        with pytest.raises(ValueError, match="not signed"):
+            tickets.verify(other, [KEY])
+
+
+def test_two_keys_count_while_a_site_changes_them_and_a_short_one_never():
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), None)
+    assert tickets.verify(tickets.signed(ticket, OLD), [KEY, OLD]) == ticket
+    for keys in ([KEY], []):
+        with pytest.raises(ValueError, match="not signed"):
+            tickets.verify(tickets.signed(ticket, OLD), keys)
+    with pytest.raises(ValueError, match="shorter"):
+        tickets.signed(ticket, b"short")
+
+
+def test_every_ticket_has_its_own_number():
+    made = {tickets.new_ticket(allowed("--time=1", "--mem=1G"), b"").nonce for _ in range(100)}
+    assert len(made) == 100
+    assert tickets.comment_word("abc") == "ticket=abc"
+
+
+def test_a_script_that_the_controller_would_hash_too_long_gets_no_signed_ticket():
+    tickets.check_signable(b"#" * LARGEST_SIGNED_SCRIPT)
+    with pytest.raises(InputError, match="script"):
+        tickets.check_signable(b"#" * (LARGEST_SIGNED_SCRIPT + 1))
+
+
+@pytest.mark.parametrize("word", ["--exclusive", "--exclusive=user", "--exclusive=mcs"])
+def test_whole_nodes_are_allowed_where_they_were_asked_for(word: str):
+    assert allowed("--time=10", "--mem=1G", word).whole_nodes
+    assert not allowed("--time=10", "--mem=1G").whole_nodes
+
+
+def test_a_ticket_that_names_too_much_is_not_signed():
+    many = tickets.new_ticket(allowed("--time=1", "--mem=1G", f"--partition={','.join(['p' * 20] * 50)}"), None)
+    with pytest.raises(InputError, match="partition"):
+        tickets.signed(many, KEY)

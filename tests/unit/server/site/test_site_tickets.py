@@ -1,0 +1,137 @@
+"""Signed tickets of a site without a shared folder, the files of callers, and the socket that systemd hands over."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.unit.server.site.site_in_memory import ALICE, SCRIPT, Site, site
+
+from slurm_agent_tools.errors import ConfigError, InputError, StorageError
+from slurm_agent_tools.models.arguments import GetStatus
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.server.site import remote_files, service
+from slurm_agent_tools.server.site.remote_files import RemoteFiles
+from slurm_agent_tools.server.site.site_config import SiteConfig
+from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
+from slurm_agent_tools.units import JobId
+
+KEY = b"k" * 32
+
+
+def words(made: Site) -> dict[str, object]:
+    return {
+        "arguments": {"script": "job.sh"}, "caller": ["test", "1", "cli"], "analysed": [],
+        "status_read": made.slurm.clock.now().isoformat(),
+    }  # fmt: skip
+
+
+async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_path: Path):
+    (tmp_path / "key").write_bytes(KEY + b"\n")
+    cap = "limits: {max_concurrent_jobs: 1}\n"
+    async with site(tmp_path, text=cap, tokens="hmac", key=tmp_path / "key") as made:
+        given = await made.client().ask("judge", words(made))
+        assert given["word"].startswith("ticket=v1.")
+        ticket = tickets.verify(given["word"].removeprefix("ticket="), [KEY])
+        assert ticket.ceilings.uid == ALICE.uid
+        assert made.open_tickets() == []
+        await made.client().ask("settle", {"token": given["token"]})  # nobody can take it back
+        assert "token" not in await made.client().ask("judge", words(made))
+        made.slurm.clock.move(made.config.ticket_seconds + 61)
+        assert "token" not in await made.client().ask(
+            "judge", words(made)
+        )  # it may have been spent: looked for a while
+        made.slurm.clock.move(61)
+        assert "token" in await made.client().ask("judge", words(made))
+
+
+async def test_a_comment_that_names_a_ticket_makes_it_no_spent_one(tmp_path: Path):
+    """Else one job whose comment is changed again and again would free the slot of any number of tickets."""
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 2}\n") as made:
+        given = await made.client().ask("judge", words(made))
+        (open_ticket,) = made.open_tickets()
+        await made.tools.call("get_status", GetStatus())
+        other = await made.submit(job_name="other")
+        assert other.status == "submitted", other
+        await made.client().ask("settle", {"token": other.token})
+        job = made.slurm.job(int(other.job_id or 0))
+        job.request = replace(job.request, comment=given["token"])
+        third = {**words(made), "arguments": {"script": "job.sh", "job_name": "third"}}
+        assert "token" not in await made.client().ask("judge", third)
+        assert made.open_tickets() == [open_ticket]
+
+
+async def test_of_a_job_that_is_over_the_accounting_tells_its_ticket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whose comment nobody sees any more: its hours count for the day all the same."""
+    async with site(tmp_path) as made:
+        given = await made.client().ask("judge", words(made))
+        (ticket,) = made.open_tickets()
+        ticket.rename(made.config.used / ticket.name)
+        over = Job(JobId(77), "job.sh", "COMPLETED", ("sacct",), admin_comment=f"{ticket.name}:uid=1000")
+        records = made.users._users[ALICE.uid]
+        monkeypatch.setattr(type(records.slurm), "recent_all", lambda *_: answered(over))
+        await made.client().ask("settle", {"token": given["token"]})
+        made.slurm.clock.move(61)
+        await made.client().ask("settle", {"token": given["token"]})
+        owner = made.users.context(records, str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
+        assert [item.job_id for item in records.store.accepted(owner)] == [77]
+
+
+async def answered(*jobs: Job) -> tuple[Job, ...]:
+    return jobs
+
+
+async def test_a_script_that_is_too_long_to_be_signed_is_refused_in_words(tmp_path: Path):
+    (tmp_path / "key").write_bytes(KEY)
+    async with site(tmp_path, tokens="hmac", key=tmp_path / "key") as made:
+        (made.project / "job.sh").write_text(SCRIPT + "# long\n" * 2000)
+        with pytest.raises(InputError, match=r"script is longer than \d+ bytes"):
+            await made.client().ask("judge", words(made))
+
+
+@pytest.mark.parametrize(("key", "said"), [(None, "cannot be read"), (b"short", "is shorter than 32 bytes")])
+def test_a_service_without_a_good_key_does_not_begin(tmp_path: Path, key: bytes | None, said: str):
+    if key is not None:
+        (tmp_path / "key").write_bytes(key)
+    config = SiteConfig(socket=Path("/run/s/s"), tokens="hmac", key=tmp_path / "key")
+    with pytest.raises(ConfigError, match=said):
+        TicketIssuer(config)
+
+
+async def test_a_caller_who_tells_too_much_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remote_files, "MOST_QUESTIONS", 1)
+    async with site(tmp_path) as made:
+        with pytest.raises((InputError, StorageError), match="more than the site's service reads"):
+            await made.client().ask("judge", words(made))
+
+
+async def test_the_service_writes_no_file_of_a_user():
+    files = RemoteFiles(None)  # type: ignore[arg-type]  # nothing is asked
+    for write in (files.write_new, files.append, files.write_over, files.move_over, files.link_over):
+        with pytest.raises(StorageError, match="writes no file"):
+            await write("/home/alice/x", b"")
+    for change in (files.remove, files.make_folder):
+        with pytest.raises(StorageError, match="writes no file"):
+            await change("/home/alice/x")
+
+
+async def test_a_socket_that_systemd_opened_is_taken_and_one_of_another_process_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    handed = socket.socket(socket.AF_UNIX)
+    handed.bind(str(tmp_path / "handed"))
+    handed.listen()
+    monkeypatch.setattr(service, "_FD", handed.detach())
+    monkeypatch.setenv("LISTEN_FDS", "1")
+    config = SiteConfig(socket=tmp_path / "own" / "s")
+    monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+    async with await service.listen(config), await anyio.connect_unix(tmp_path / "handed"):
+        assert not config.socket.exists()
+    monkeypatch.setenv("LISTEN_PID", str(os.getpid() + 1))
+    async with await service.listen(config), await anyio.connect_unix(config.socket):
+        assert config.socket.stat().st_mode & 0o777 == 0o666
