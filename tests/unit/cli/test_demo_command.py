@@ -10,7 +10,7 @@ import pytest
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.cli.commands import demo_command
+from slurm_agent_tools.cli.commands import demo_command, demo_project
 from slurm_agent_tools.cli.commands.demo_command import DemoOutput
 from slurm_agent_tools.cli.commands.demo_project import DemoProject, make, write_files
 from slurm_agent_tools.devcluster import definition
@@ -120,7 +120,7 @@ def ground(tmp_path: Path) -> Cluster:
     """A cluster of this user, whose programs are stand-ins."""
     (tmp_path / "bin").mkdir()
     for name, body in {
-        "sacct": "echo 'COMPLETED|0:0'",
+        "sacct": "echo '9|COMPLETED|0:0'",
         "squeue": "printf '9\\n10\\n'",
         "broken": "echo no >&2; exit 3",
     }.items():
@@ -151,6 +151,24 @@ async def test_commands_run_as_the_user_in_the_project_with_the_clusters_slurm_f
     assert not await stage.succeeds("broken")
     with pytest.raises(DevclusterError, match=r"broken now failed as \w+: no"):
         await stage.command("broken", "now")
+
+
+async def test_the_end_of_every_run_is_waited_for_as_the_accounting_lags(ground: Cluster):
+    rows = ["9|RUNNING|0:0", "9|COMPLETED|0:0", "9|COMPLETED|0:0\\n10|RUNNING|0:0", "9|COMPLETED|0:0\\n10|FAILED|1:0"]
+    answers = "".join(f"{number}) printf '{row}\\n';; " for number, row in enumerate(rows))
+    (ground.bin_dir / "sacct").write_text(
+        f"#!/bin/sh\nn=$(cat {ground.folder}/asked 2>/dev/null || echo 0)\n"
+        f"echo $((n + 1)) >{ground.folder}/asked\ncase $n in {answers}esac\n"
+    )
+    stage = DemoProject(ground, ground.project)
+    assert await stage.ends(["9"], runs=2) == [["9", "COMPLETED", "0:0"], ["10", "FAILED", "1:0"]]
+    assert (ground.folder / "asked").read_text() == "4\n"
+
+
+async def test_an_end_that_is_never_told_is_an_error(ground: Cluster, monkeypatch):
+    monkeypatch.setattr(demo_project, "_LOOKS", 2)
+    with pytest.raises(DevclusterError, match=r"does not tell the end of 2 runs of job 9: 9\|COMPLETED"):
+        await DemoProject(ground, ground.project).ends(["9"], runs=2)
 
 
 async def test_jobs_of_the_queue_and_of_the_accounting_are_counted_once(ground: Cluster):

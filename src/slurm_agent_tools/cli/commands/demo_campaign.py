@@ -26,13 +26,13 @@ async def find_the_rate(guest: DemoAgent) -> list[str]:
     table = await guest.call("get_campaign", name=NAME, view="table")
     cells = [["" if cell is None else str(cell) for cell in row] for row in table["table"]]
     guest.paper.page(f"the table of {FILE}, the best first", "\n".join(_aligned(cells)))
-    told = await guest.stage.command("sacct", "-X", "-n", "-P", "-j", ",".join(submitted), "-o", "JobIDRaw,State")
-    ends = [line.split("|") for line in told.splitlines()]
-    guest.paper.check("sacct: runs that are done", body["counts"]["done"], [end for _, end in ends].count("COMPLETED"))  # type: ignore[index]
+    done = body["counts"]["done"]  # type: ignore[index]
+    ends = await guest.stage.ends(submitted, runs=done)
+    guest.paper.check("sacct: runs that are done", done, [state for _, state, _ in ends].count("COMPLETED"))
     guest.paper.check("the best is the first of the table", body["best"][0]["trial"], f"{NAME}/{_place(cells[1][0])}")  # type: ignore[index]
     report = f"campaigns/{NAME}.report.md"
     guest.paper.check(f"{report} is there", True, (guest.stage.project / report).is_file())
-    return sorted((number for number, _ in ends), key=int)
+    return sorted((number for number, _, _ in ends), key=int)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -22,6 +22,7 @@ from slurm_agent_tools.transport import process
 _PYTHON = str(Path(sys.prefix).resolve() / "bin" / "python")
 
 _ENDED = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+_LOOKS = 300  # a tenth of a second between them: on a busy machine the accounting lags by more than ten seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,24 @@ class DemoProject:
         return sorted({*stored.split(), *queued.split()}, key=int)
 
     async def fate(self, job_id: str) -> tuple[str, str]:
-        """State and exit code by sacct, as soon as it knows of the end; it lags behind by seconds."""
-        for _ in range(100):
-            text = await self.command("sacct", "-X", "-n", "-P", "-j", job_id, "-o", "State,ExitCode")
-            state, _, code = text.partition("|")
-            if state.startswith(_ENDED):
-                return state, code
+        """State and exit code by sacct, as soon as it knows of the end."""
+        _, state, code = (await self.ends([job_id]))[0]
+        return state, code
+
+    async def ends(self, job_ids: Sequence[str], runs: int = 1) -> list[list[str]]:
+        """Id, state and exit code of the jobs' runs by sacct, as soon as it tells of so many and how each ended.
+
+        It lags behind the controller by seconds. DevclusterError when it still does not tell after a while.
+        """
+        words = ("-j", ",".join(job_ids), "-o", "JobIDRaw,State,ExitCode")
+        for _ in range(_LOOKS):
+            text = await self.command("sacct", "-X", "-n", "-P", *words)
+            rows = [line.split("|") for line in text.splitlines()]
+            if len(rows) >= runs and all(state.startswith(_ENDED) for _, state, _ in rows):
+                return rows
             await anyio.sleep(0.1)
-        raise DevclusterError(f"sacct does not tell how job {job_id} ended: {text or 'nothing'}")
+        told = f"of {runs} runs of job {', '.join(job_ids)}"
+        raise DevclusterError(f"sacct does not tell the end {told}: {text or 'nothing'}")
 
 
 def write_files(project: Path) -> None:
