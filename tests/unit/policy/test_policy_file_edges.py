@@ -231,6 +231,20 @@ def test_a_broken_record_of_trust_names_its_place_and_a_mend(home: Path, made, p
     assert "policy trust FILE" in (caught.value.hint or "")
 
 
+def test_a_project_may_have_as_many_files_of_policy_as_the_limit_and_no_more(home: Path):
+    folder = home / "project/policies"
+    folder.mkdir()
+    for number in range(64):
+        (folder / f"{number:02}.yaml").write_text(f"limits: {{max_pending_jobs: {100 - number}}}\n")
+    assert policy_files.load_for(home / "project", None).policy.limits.max_pending_jobs == 37
+    (folder / "more.yaml").write_text("name: x\n")
+    with pytest.raises(ConfigError) as caught:
+        policy_files.load_for(home / "project", None)
+    assert (caught.value.field, caught.value.value) == ("policy", str(folder))
+    assert "more than 64 files" in caught.value.message
+    assert "into one file" in (caught.value.hint or "")
+
+
 def test_a_file_of_the_settings_that_is_not_there_is_an_error(home: Path):
     with pytest.raises(ConfigError) as caught:
         policy_files.load_for(home / "project", home / "none.yaml")

@@ -27,10 +27,12 @@ def project(tmp_path: Path, schema: str, config: str) -> Path:
     return tmp_path
 
 
-async def validated(folder: Path, path: str = "configs/x.yaml"):
+async def validated(folder: Path, path: str = "configs/x.yaml", *, check: tuple[str, ...] = ()):
+    """The answer; `check` is the project's own, as its settings name it."""
     made = toolbox(folder, NothingReachesSlurm())
+    context = replace(made.context, settings=made.context.settings.model_copy(update={"dry_run": check}))
     try:
-        return await validation.validate_config(made.context, ValidateConfig(config_path=path))
+        return await validation.validate_config(context, ValidateConfig(config_path=path))
     finally:
         await made.close()
 
@@ -97,6 +99,68 @@ async def test_a_schema_outside_the_project_is_not_read(tmp_path: Path):
 
     with pytest.raises(InputError, match="leaves the project"):
         await validated(folder)
+
+
+# --- the project's own check -----------------------------------------------------------------------------------------
+
+
+def asking(words: str) -> tuple[str, ...]:
+    return ("sh", "-c", words, "check", "{path}")
+
+
+async def test_the_projects_own_check_is_run_in_the_project_and_may_find_the_file_good(tmp_path: Path):
+    folder = project(tmp_path, json.dumps(SCHEMA), "lr: 0.1\n")
+
+    reply = await validated(folder, check=asking('grep -q "lr: 0.1" "$1"'))
+
+    assert (reply.status, reply.errors) == ("valid", [])
+    assert reply.config_summary["dry_run"].startswith("passed in")
+
+
+async def test_what_the_projects_own_check_finds_is_an_error_in_its_words(tmp_path: Path):
+    folder = project(tmp_path, json.dumps(SCHEMA), "lr: 0.1\n")
+    words = "for n in 1 2 3 4; do echo line $n; done; echo $1 is too slow; echo last >&2; exit 3"
+
+    reply = await validated(folder, check=asking(words))
+
+    assert (reply.status, reply.config_summary["dry_run"]) == ("invalid", "failed")
+    (found,) = reply.errors
+    assert (found.path, found.line) == ("dry_run", None)
+    said = "line 2; line 3; line 4; configs/x.yaml is too slow; last"
+    assert found.message == f"the project's own check `sh` ended with exit code 3: {said}"
+    assert "Mend what it says" in found.remedy
+
+
+async def test_a_check_that_cannot_be_run_is_an_error_that_names_the_setting(tmp_path: Path):
+    folder = project(tmp_path, json.dumps(SCHEMA), "lr: 0.1\n")
+
+    reply = await validated(folder, check=("./none", "{path}"))
+
+    (found,) = reply.errors
+    assert "`./none` cannot be run: No such file" in found.message
+    assert found.remedy == "Correct the setting dry_run."
+
+
+async def test_the_check_sees_what_the_policy_passes_on_of_the_environment_and_no_more(tmp_path: Path, monkeypatch):
+    folder = project(tmp_path, json.dumps(SCHEMA), "lr: 0.1\n")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("SECRET_TOKEN", "hidden")
+    monkeypatch.delenv("MODULEPATH", raising=False)
+
+    reply = await validated(
+        folder, check=asking('test "$LANG" = C.UTF-8 && ! env | grep -E "^(SECRET_TOKEN|MODULEPATH)="')
+    )
+
+    assert reply.errors == []
+
+
+async def test_a_file_whose_name_begins_like_an_option_is_none_to_the_check(tmp_path: Path):
+    folder = project(tmp_path, json.dumps(SCHEMA), "lr: 0.1\n")
+    (folder / "project/-x.yaml").write_text("lr: 1\n")
+
+    reply = await validated(folder, "-x.yaml", check=asking('test "$1" = ./-x.yaml && test -f "$1"'))
+
+    assert reply.config_summary["dry_run"].startswith("passed in")
 
 
 # --- what stands under slurm: ----------------------------------------------------------------------------------------

@@ -44,3 +44,8 @@ def test_what_is_not_measured_is_said_with_the_reason(answer, note):
 @pytest.mark.parametrize("share", ["9" * 5000, "-1", "\u0663", "1e9", "", "100 %"])
 def test_a_share_that_is_no_number_of_per_cent_is_not_measured(share: str):
     assert srun_overlap.parse(done(f"{A}, {share}\n{B}, 50\n")).shares == {A: None, B: 0.5}
+
+
+def test_a_share_is_never_above_the_whole():
+    """A driver tells more than 100 for a moment."""
+    assert srun_overlap.parse(done(f"{A}, 100\n{B}, 104\n")).shares == {A: 1.0, B: 1.0}
