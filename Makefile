@@ -7,7 +7,7 @@ ARGS =
 # Where it is set, each program that a test starts compiles up to 400 modules again, and each pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup install man dist bundle sbom release demo check test test-slurm test-launchers test-skypilot test-extras test-install coverage bench soak faults lint audit format pins pictures readme evals docs clean
+.PHONY: help setup install on-path man dist bundle sbom release demo check test test-slurm test-launchers test-skypilot test-extras test-install coverage bench soak faults lint audit format pins pictures readme evals docs clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
@@ -71,6 +71,13 @@ install:
 	"$(OWN)/bin/python" -m slurm_agent_tools completion bash >"$(PREFIX)/share/bash-completion/completions/slurm-agent-tools"
 	"$(OWN)/bin/python" -m slurm_agent_tools completion zsh >"$(PREFIX)/share/zsh/site-functions/_slurm-agent-tools"
 	"$(OWN)/bin/python" -m slurm_agent_tools completion fish >"$(PREFIX)/share/fish/vendor_completions.d/slurm-agent-tools.fish"
+	@$(MAKE) --no-print-directory on-path
+
+# A login that began before the folder was there does not look in it.
+on-path:
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
+	  echo 'slurm-agent-tools is in $(PREFIX)/bin, which is not on the PATH of this terminal: export PATH="$(PREFIX)/bin:$$PATH"' ;; \
+	esac
 
 man: setup
 	@$(BIN)/python scripts/man.py
@@ -118,8 +125,9 @@ test-extras: setup
 	$(BIN)/python -m pytest tests/optuna tests/extras $(ARGS)
 
 # As users install it: pip, pipx, uv and the bundle, each into an environment of its own; and the files of a release.
+# As root also all of these, and the tutorial, in a bare system that has Python and nothing else.
 test-install: setup
-	$(BIN)/python -m pytest tests/install $(ARGS)
+	SLURM_AGENT_TEST_BARE=yes $(BIN)/python -m pytest tests/install $(ARGS)
 
 # Lines that tests without a Slurm run, by module and by room.
 coverage: setup

@@ -2,6 +2,7 @@
 
 python3 scripts/bare make FOLDER                       about half a minute and 300 MB
 python3 scripts/bare enter FOLDER [OPTIONS] -- COMMAND...
+python3 scripts/bare newcomer FOLDER DIST              with what `make dist` made: each way to install it, the tutorial
 python3 scripts/bare remove FOLDER
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import cgroups
 import ci
+import newcomer
 
 import system
 
@@ -24,8 +26,9 @@ def parser() -> argparse.ArgumentParser:
         prog="scripts/bare", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = top.add_subparsers(dest="what", required=True)
-    for name in ("make", "enter", "remove"):
+    for name in ("make", "enter", "newcomer", "remove"):
         commands.add_parser(name).add_argument("folder", type=Path)
+    commands.choices["newcomer"].add_argument("dist", type=Path)
     commands.add_parser("ci").add_argument("command", nargs="+", metavar="-- COMMAND")
     enter = commands.choices["enter"]
     enter.add_argument("--user", default="root", choices=("root", system.NEWCOMER))
@@ -49,6 +52,9 @@ def main() -> int:
         if args.what == "make":
             args.folder.mkdir(parents=True, exist_ok=True)
             system.make(args.folder.resolve())
+        elif args.what == "newcomer":
+            folder = args.folder.resolve()
+            return ci.ran(folder, newcomer.steps(folder, args.dist))
         elif args.what == "remove":
             system.remove(args.folder.resolve())
         else:

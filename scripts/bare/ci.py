@@ -9,11 +9,12 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import cgroups
+import newcomer
+from newcomer import Step
 
 import system
 from system import View
@@ -23,18 +24,8 @@ OUTSIDE = "192.0.2.77"  # an address of documentation (RFC 5737): no machine has
 TAKEN_APART = {"SLURM_AGENT_TEST_TAKE_APART": "yes"}  # tests/bare may remove packages: what they change is thrown away
 
 
-@dataclass(frozen=True)
-class Step:
-    """A command in the bare system."""
-
-    name: str
-    view: View
-    command: tuple[str, ...]
-    variables: dict[str, str] = field(default_factory=dict)
-
-
-def steps() -> Iterator[Step]:
-    """All of them, in their order."""
+def steps(folder: Path) -> Iterator[Step]:
+    """All of them, in their order; each is asked for when the one before has ended."""
     yield Step("the demo as root, on a machine that has never seen it", View(layer="root"), DEMO)
     user = View(user=system.NEWCOMER, over="root", layer="user")
     yield Step("the demo as an ordinary user, where the packages are there", user, DEMO)
@@ -46,6 +37,8 @@ def steps() -> Iterator[Step]:
     yield Step("the demo where the machine's name stands for another address", View(address=OUTSIDE, over="root"), DEMO)
     elsewhere = View(user=system.NEWCOMER, address=OUTSIDE, over="user")
     yield Step("the same as an ordinary user", elsewhere, DEMO)
+    yield Step("the files of a release", View(over="root", layer="release"), ("make", "-s", "dist"))
+    yield from newcomer.steps(folder, folder / "layers/release/changes/src/dist")
     apart = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "tests/bare")
     yield Step("each package taken away", View(over="root"), apart, TAKEN_APART)
     # Not 127.0.1.1 as above: docs/concepts/devcluster.md says what a running slurmctld does not hear of there.
@@ -65,12 +58,13 @@ def run(directly: list[str]) -> int:
             say(f"no bare system can be made here: {error}")
             say("running directly on this machine instead, which may have packages that another one lacks")
         else:
-            return _all(folder)
+            return ran(folder, steps(folder))
     return subprocess.run(directly, cwd=system.ROOT, check=False).returncode
 
 
-def _all(folder: Path) -> int:
-    for step in steps():
+def ran(folder: Path, wanted: Iterable[Step]) -> int:
+    """Run steps until one fails; its exit code."""
+    for step in wanted:
         begun = time.monotonic()
         say(step.name)
         code = system.enter(folder, list(step.command), step.view, step.variables)

@@ -124,22 +124,26 @@ class Run:
         value = re.sub(r"(?<=-)\d+(?=(_\d+)?\.out$)", lambda found: self.names.get(found[0], found[0]), value)
         return name + sign + self.names.get(value, value)
 
-    def _typed(self, words: list[str]) -> str:
+    def started(self, words: list[str]) -> list[str]:
+        """What is started when the words are typed."""
         ours = [sys.executable, "-m", "slurm_agent_tools", *words[1:]]
-        done = self.place.run(ours if words[0] == "slurm-agent-tools" else words, seconds=300)
+        return ours if words[0] == "slurm-agent-tools" else words
+
+    def named_as_shown(self, text: str) -> str:
+        """What came back, with the page's name of the folder: it has another one in every run."""
+        return text.replace(str(self.place.project), "/home/ada/experiments")
+
+    def _typed(self, words: list[str]) -> str:
+        done = self.place.run(self.started(words), seconds=300)
         code = f"(exit code {done.returncode})" if done.returncode else ""
         text = "\n".join(part.decode().strip("\n") for part in (done.stdout, done.stderr))
-        return self._of_ada(f"{text}\n{code}".strip("\n"))
-
-    def _of_ada(self, text: str) -> str:
-        """The folder has another name in every run."""
-        return text.replace(str(self.place.project), "/home/ada/experiments")
+        return self.named_as_shown(f"{text}\n{code}".strip("\n"))
 
     async def _called(self, words: list[str]) -> str:
         given = dict(word.split("=", 1) for word in words[1:])
         result = await self.client.call_tool(words[0], {name: _value(value) for name, value in given.items()})
         assert result.structured_content is not None, result
-        return told(json.loads(self._of_ada(json.dumps(result.structured_content))))
+        return told(json.loads(self.named_as_shown(json.dumps(result.structured_content))))
 
 
 def _value(text: str) -> object:

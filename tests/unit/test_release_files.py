@@ -191,6 +191,18 @@ def test_a_builder_that_is_at_hand_builds_the_image() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# --- make install -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("search", "tells"), [("/usr/bin:/bin", True), ("/own/bin:/usr/bin:/bin", False)])
+def test_make_install_says_so_where_the_command_would_not_be_found(search: str, tells: bool) -> None:
+    words = ["make", "--silent", "on-path", "PREFIX=/own"]
+    done = subprocess.run(words, cwd=ROOT, env={"PATH": search}, capture_output=True, text=True, check=True)
+
+    assert ('export PATH="/own/bin:$PATH"' in done.stdout) is tells
+    assert "on-path" in subprocess.run(["make", "-n", "install"], cwd=ROOT, capture_output=True, text=True).stdout
+
+
 # --- Module files -----------------------------------------------------------------------------------------------------
 
 TCL = """proc module-whatis {text} {}; proc conflict {name} {puts "conflict $name"}
