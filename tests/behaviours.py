@@ -40,6 +40,7 @@ BEHAVIOURS = {
     "passkey-is-once-and-exact": "A passkey's yes counts once, for the very text on the page; replayed, altered, unverified, foreign ones are logged.",
     "floor-holds": "The exported job_submit.lua and QOS limits hold for a bare sbatch and for scontrol update.",
     "tickets-hold": "With tickets nothing beyond the free limits gets in without one, or past its ceilings, and each counts once.",
+    "passkey-at-the-site": "At the site's service a passkey answers on the service's own page alone, once, to the text on it; the rest is logged.",
     "boundary-holds": "With the site's service, no try of a user's shell or job gets a job in beyond the limits without a person.",
     "optional-limits-hold": "Pending jobs, submissions and hours a day, and the switch that stops all, hold for all callers.",
     "only-the-base-loosens": "Only the site's file or one that a person trusted can loosen the policy, by its hash.",

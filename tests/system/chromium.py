@@ -81,11 +81,11 @@ class Chromium:
 
 
 @contextmanager
-def chromium() -> Iterator[Chromium]:
-    """A browser with a profile of its own, until the block ends. Root has no sandbox."""
+def chromium(*words: str) -> Iterator[Chromium]:
+    """A browser with a profile of its own, until the block ends, with further options. Root has no sandbox."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(PROGRAM)
-    for word in ("--headless=new", "--no-sandbox"):
+    for word in ("--headless=new", "--no-sandbox", *words):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))

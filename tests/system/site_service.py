@@ -25,6 +25,9 @@ from slurm_agent_tools.devcluster import lifecycle
 ACCOUNT = f"sat-site-{os.getpid()}"
 """Of this run alone: an account is the machine's."""
 
+PAGE = "https://approve.example.org"
+"""Where people answer by passkey."""
+
 AGENTS = "agents"
 """An account of Slurm in which every job needs a ticket; `labmate` is in it too."""
 
@@ -44,6 +47,7 @@ plugin = "{etc}/job_submit.lua"
 units = "{folder}/units"
 slurm_conf = "{etc}/slurm.conf"
 agent_accounts = ["agents"]
+page_origin = "{page}"
 """
 
 
@@ -138,7 +142,7 @@ def configure(site: SiteOnCluster) -> None:
     """The steps of the page for administrators."""
     etc = site.place.cluster.conf.parent
     (site.folder / "policy.yaml").write_text(f'{POLICY}allowed_signers: ["ada@example.org {signer(site)}"]\n')
-    site.config.write_text(SITE.format(account=ACCOUNT, folder=site.folder, etc=etc))
+    site.config.write_text(SITE.format(account=ACCOUNT, folder=site.folder, etc=etc, page=PAGE))
     done = site.site("install", "--yes")
     assert done.returncode == 0, done.stderr
     for conf in (etc / "slurm.conf", etc / "daemons.conf"):

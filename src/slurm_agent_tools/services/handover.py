@@ -57,9 +57,7 @@ def approve_command(context: ClusterContext, approval_id: str) -> str:
     """What a person types to answer a question."""
     more = [] if context.elsewhere is None else ["--cluster", context.cluster]
     if context.site is not None:
-        return shlex.join(
-            ["slurm-agent-tools", "approve", "--socket", context.site.socket, approval_id, "--sign", "KEY"]
-        )
+        return shlex.join(["slurm-agent-tools", "approve", "--socket", context.site.socket, approval_id])
     ways = context.policy.policy.approval_channels
     if not {"terminal", "signed"} & {*ways}:
         return shlex.join(["slurm-agent-tools", "dashboard", *more])  # by a passkey, on the question's page

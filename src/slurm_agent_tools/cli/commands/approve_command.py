@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
@@ -72,12 +73,14 @@ async def run(args: argparse.Namespace) -> int:
 
 
 async def _at_site(site: SiteJudge, args: argparse.Namespace) -> int:
-    """The same where the site's service asks and counts: a yes is a signature, and nothing that is typed."""
+    """The same where the site's service asks and counts: a yes is a signature, or a passkey's on the service's page."""
     if args.id is None:
         found = (await site.ask("questions", {}))["questions"]
         for one in found:
             state = f"approved ({one['granted']})" if one["granted"] else "open"
-            printing.lines([f"{one['id']}  {state}  until {one['expires']}  {ascii(one['job_name'])[1:-1]}"])
+            printing.lines(
+                [f"{one['id']}  {state}  until {one['expires']}  {ascii(one['job_name'])[1:-1]}", *_page(one)]
+            )
         if not found:
             printing.lines(["No question of the site's service is open in this project."])
         return DONE
@@ -85,11 +88,17 @@ async def _at_site(site: SiteJudge, args: argparse.Namespace) -> int:
         await site.ask("answer", {"id": args.id, "decline": True})
         printing.lines(["Declined."])
         return DONE
-    text = str((await site.ask("question", {"id": args.id}))["text"])
+    told = await site.ask("question", {"id": args.id})
+    text = str(told["text"])
     if args.show:
         sys.stdout.write(text)
         return DONE
     if not (args.sign or args.signature):
+        if page := _page(told):
+            printing.lines(
+                ["Nothing is approved yet. Read it and answer with a passkey there, or give --sign KEY:", *page]
+            )
+            return BLOCKED
         hint = "Read it with --show; sign it with --sign KEY, or elsewhere, and give --signature FILE."
         raise InputError("approve", args.id, "needs a signature: nothing typed counts at the site's service", hint=hint)
     if args.sign and not _agreed(text, args.sign):
@@ -100,6 +109,11 @@ async def _at_site(site: SiteJudge, args: argparse.Namespace) -> int:
     by = ascii((await site.ask("answer", words))["by"])[1:-1]
     printing.lines([f"Approved with the signature of {by}. The next identical submit_job uses it, once."])
     return DONE
+
+
+def _page(told: Mapping[str, Any]) -> list[str]:
+    """The link of a question's page at the service, where it has one."""
+    return [sanitize.line(str(told["page"]))] if told.get("page") else []
 
 
 async def _list(context: ClusterContext) -> int:

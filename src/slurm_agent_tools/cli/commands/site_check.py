@@ -19,6 +19,7 @@ from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.server.site import site_config, site_layout
 from slurm_agent_tools.server.site.site_layout import Owned
+from slurm_agent_tools.server.site.site_page import keys_for
 from slurm_agent_tools.transport import process
 
 _WAIT = 5.0
@@ -35,7 +36,9 @@ def findings(site: Installation) -> list[SiteFinding]:
         found.append(SiteFinding("policy", "wrong", error.message, error.hint))
     found += _plugin(site, loaded)
     found += _program()
-    found += _socket(site) if site.machine.here else []
+    found += _socket(site, "socket", site.config.socket) if site.machine.here else []
+    if site.machine.here and site.config.page_origin is not None:
+        found += _socket(site, "page", site.config.page_socket)
     found += _controller(site) if site.machine.here else []
     return found
 
@@ -92,9 +95,14 @@ def _policy(site: Installation, loaded: LoadedPolicy) -> Iterator[SiteFinding]:
     says = f"{loaded.name}, version {loaded.version}, sha256 {loaded.sha256[:12]}, from {loaded.source}"
     mend = f"write the site's own to {site.config.policy}: the service does not start without"
     yield SiteFinding("policy", "ok" if loaded.by_site else "wrong", says, mend)
-    signers, keys = len(loaded.policy.allowed_signers), len(loaded.policy.allowed_passkeys)
+    signers, lines = len(loaded.policy.allowed_signers), loaded.policy.allowed_passkeys
+    keys = keys_for(site.config.page_origin, lines)
+    if lines and len(keys) < len(lines):
+        says = f"{len(lines) - len(keys)} of {len(lines)} passkeys count at no page of the service"
+        mend = "make them on its page, at page_origin of site.toml, under /enrol/NAME"
+        yield SiteFinding("passkeys", "wrong", says, mend)
     if signers or keys:
-        yield SiteFinding("who may approve", "ok", f"{signers} by signature, {keys} by passkey")
+        yield SiteFinding("who may approve", "ok", f"{signers} by signature, {len(keys)} by passkey")
     else:
         mend = f"list allowed_signers or allowed_passkeys in {site.config.policy}"
         yield SiteFinding("who may approve", "note", "nobody: what needs a person's yes is refused", mend)
@@ -132,8 +140,7 @@ def _program() -> Iterator[SiteFinding]:
         yield SiteFinding("program", "ok", f"{sys.executable}: root's alone")
 
 
-def _socket(site: Installation) -> Iterator[SiteFinding]:
-    path = site.config.socket
+def _socket(site: Installation, name: str, path: Path) -> Iterator[SiteFinding]:
     try:
         with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
             connection.settimeout(_WAIT)
@@ -143,11 +150,11 @@ def _socket(site: Installation) -> Iterator[SiteFinding]:
         mend = (
             "systemctl status slurm-agent-site.socket" if site_layout.systemd_runs(site.config, site.machine) else mend
         )
-        yield SiteFinding("socket", "wrong", f"{path} does not answer: {error.strerror or error}", mend)
+        yield SiteFinding(name, "wrong", f"{path} does not answer: {error.strerror or error}", mend)
         return
     open_to_all = path.lstat().st_mode & 0o666 == 0o666
     says = f"{path} takes connections" + ("" if open_to_all else ", but not of every user")
-    yield SiteFinding("socket", "ok" if open_to_all else "wrong", says, f"chmod 0666 {path}")
+    yield SiteFinding(name, "ok" if open_to_all else "wrong", says, f"chmod 0666 {path}")
 
 
 # --- The controller's view ----------------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ class _Looked:
 
 
 class RemoteFiles:
-    """Files (see transport.base) of one caller. Nothing is ever written."""
+    """Files (see transport.base) of one caller, whose program answers on `stream`. Nothing is ever written."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream | None) -> None:
         self._stream, self._lock = stream, anyio.Lock()
         self._looked: dict[str, _Looked] = {}
         self._asked = self._bytes = 0
@@ -85,6 +85,8 @@ class RemoteFiles:
         return self._looked[path]
 
     async def _ask(self, what: str, path: str, more: Any) -> SiteFrame:
+        if self._stream is None:
+            raise StorageError(f"{path}: no program of its user is there to read it")
         async with self._lock:
             self._asked += 1
             if self._asked > MOST_QUESTIONS or self._bytes > MOST_BYTES:

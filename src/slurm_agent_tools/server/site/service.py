@@ -1,7 +1,7 @@
 """The site's service on its socket: who calls is the kernel's word, what is asked is judged, and everything is bounded.
 
-It runs under an account of its own, opens no file of a user, starts no job and becomes nobody. It takes a socket that
-systemd opened (LISTEN_FDS), or makes it.
+It runs under an account of its own, opens no file of a user, starts no job and becomes nobody. It takes the
+sockets that systemd opened (LISTEN_FDS), or makes them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
-from slurm_agent_tools.models.decision import PROVEN, Channel
 from slurm_agent_tools.server.site import caller, user_records
 from slurm_agent_tools.server.site.caller import UnixUser
 from slurm_agent_tools.server.site.judging import SiteJudgement
@@ -36,6 +35,9 @@ from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import site_socket
 from slurm_agent_tools.transport.site_socket import BrokenFrame, SiteFrame
 
+if TYPE_CHECKING:
+    from slurm_agent_tools.server.site.site_page import SitePage
+
 MOST, MOST_OF_ONE = 256, 16
 """Connections at once: of all, and of one user."""
 
@@ -50,16 +52,21 @@ _SWEEP = 60.0
 _FD = 3
 """Of the first socket that systemd hands over."""
 
+_HANDED = {"1": 1, "2": 2}
+"""Sockets that it may hand over: ours, and the page's."""
+
 _log = log_events.get_logger()
 
 _Peer = Callable[[socket.socket], UnixUser]
 
 
 class SiteService:
-    """Answers calls; `peer` tells who is at the other end."""
+    """Answers calls; `peer` tells who is at the other end, `page` where a person answers by passkey."""
 
-    def __init__(self, config: SiteConfig, users: RecordsByUser, *, peer: _Peer = caller.peer) -> None:
-        self._config, self._users, self._peer = config, users, peer
+    def __init__(
+        self, config: SiteConfig, users: RecordsByUser, *, peer: _Peer = caller.peer, page: SitePage | None = None
+    ) -> None:
+        self._config, self._users, self._peer, self._page = config, users, peer, page
         self._issuer = TicketIssuer(config)
         self._open = Counter[int]()
 
@@ -96,6 +103,7 @@ class SiteService:
         try:
             with anyio.fail_after(_CALL):
                 answer = await self._answer(question.words, context, judgement)
+            self._link(user, context, answer)
             given = answer.get("token")
             await site_socket.send(stream, SiteFrame({"answer": answer}))
             await judgement.log_given()
@@ -122,6 +130,12 @@ class SiteService:
         if call == "answer":
             return await _answered(context, words)
         raise InputError("call", call, "is not known here", hint="Is the program as new as the service?")
+
+    def _link(self, user: UnixUser, context: ClusterContext, answer: dict[str, Any]) -> None:
+        """Say of each question that is told where it can be answered by passkey."""
+        for one in [*answer.get("questions", ()), *([answer] if "text" in answer else ())]:
+            if self._page is not None and not one["granted"]:
+                one["page"] = self._page.link(user, context.project, one["id"])
 
     async def sweep(self) -> None:
         """Remove tickets that are over, now and then."""
@@ -155,10 +169,11 @@ def _project(words: Mapping[str, Any]) -> str:
 
 # --- Questions to a person: shown to their own user alone, answered by what proves itself -----------------------------
 
-# Who carries the answer does not matter: a signature or a passkey's assertion is verified against the site's own list.
+# Who carries a signature does not matter: it is verified against the site's own list. A passkey signs what a page asks
+# it, so its answer counts on the service's own page alone (site_page), and never over this socket.
 
 _LONGEST = 64 * 1024
-"""Characters of a signature or an assertion."""
+"""Characters of a signature."""
 
 _HINT = "See `slurm-agent-tools approve --socket PATH` for the open ones; a new submit_job asks again."
 
@@ -182,29 +197,24 @@ async def _answered(context: ClusterContext, words: Mapping[str, Any]) -> dict[s
         await context.db(context.store.approvals.update, item, declined=now, channel="signed")
         await approval.log_answer(context, item, "declined", channel="signed", by=context.owner.user, face="site")
         return {"by": context.owner.user}
-    channel = _channel(words.get("channel"))
+    if (channel := words.get("channel")) != "signed":
+        hint = "Give a signature (signed). A passkey answers on the service's page, whose link `approve` prints."
+        raise InputError("channel", str(channel)[:100], "does not count here", hint=hint)
     proof, who = words.get("proof"), words.get("who")
     if not isinstance(proof, str) or len(proof) > _LONGEST:
         raise InputError("signature", None, f"is no text of at most {_LONGEST} characters")
     named = None if who is None else str(who)[:200]
-    given = replace(item, granted=now, granted_by=named, channel=channel, signature=proof)
+    given = replace(item, granted=now, granted_by=named, channel="signed", signature=proof)
     consent = await approval.counts(context, given)
     if consent is None:
         allowed = ", ".join(context.policy.policy.approval_channels) or "none"
         hint = f"Sign exactly what --show prints, with a key that the site lists. Ways that count here: {allowed}."
         raise InputError("signature", None, "does not count: it is not by somebody whom the site lists", hint=hint)
-    changes = {"granted": now, "granted_by": consent.by, "channel": channel, "signature": proof}
+    changes = {"granted": now, "granted_by": consent.by, "channel": "signed", "signature": proof}
     if not await context.db(context.store.approvals.grant, item, **changes):
         raise InputError("id", item.id, "was exchanged while it was read", hint="Look at it again.")
-    await approval.log_answer(context, item, "approved", channel=channel, by=consent.by, face="site")
+    await approval.log_answer(context, item, "approved", channel="signed", by=consent.by, face="site")
     return {"by": consent.by}
-
-
-def _channel(word: Any) -> Channel:
-    for channel in PROVEN:
-        if word == channel:
-            return channel
-    raise InputError("channel", word, f"does not count here: give one of {', '.join(PROVEN)}")
 
 
 def _head(item: Approval) -> dict[str, Any]:
@@ -241,12 +251,18 @@ def serve(config: SiteConfig) -> None:
 
 
 async def _served(config: SiteConfig) -> None:
-    users = RecordsByUser(config)
-    service = SiteService(config, users)
-    listener = await listen(config)
+    users, page = RecordsByUser(config), None
+    listener, shown = await listen(config), None
+    if config.page_origin is not None:
+        from slurm_agent_tools.server.site import site_page  # noqa: PLC0415 - a web server, where a site has a page
+
+        page, shown = site_page.SitePage(config.page_origin, users), await listen(config, page=True)
+    service = SiteService(config, users, page=page)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(service.sweep)
         group.start_soon(listener.serve, service.handle)
+        if page is not None and shown is not None:
+            group.start_soon(page.serve, shown.extra(SocketAttribute.raw_socket))  # noqa: S610 - as above
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as told:
             async for _ in told:
                 group.cancel_scope.cancel()
@@ -254,12 +270,21 @@ async def _served(config: SiteConfig) -> None:
     users.close()
 
 
-async def listen(config: SiteConfig) -> SocketListener:
-    """The socket that systemd opened for this very process, else one that is made here, for everybody to call."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
-        handed = socket.socket(fileno=_FD)
-        handed.setblocking(False)
-        handed.set_inheritable(False)
-        return await SocketListener.from_socket(handed)
-    config.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    return await anyio.create_unix_listener(config.socket, mode=0o666)
+async def listen(config: SiteConfig, *, page: bool = False) -> SocketListener:
+    """The socket that systemd opened for this very process, else one that is made here, for everybody to call.
+
+    Raises ConfigError where systemd opened others.
+    """
+    wanted = config.page_socket if page else config.socket
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") in _HANDED:
+        fds = range(_FD, _FD + _HANDED[os.environ["LISTEN_FDS"]])
+        for handed in (socket.socket(fileno=fd) for fd in fds):
+            if handed.getsockname() == str(wanted) or (len(fds) == 1 and not page):
+                handed.setblocking(False)
+                handed.set_inheritable(False)
+                return await SocketListener.from_socket(handed)
+            handed.detach()  # the other one's
+        hint = "Run `slurm-agent-tools site install --yes`, then: systemctl restart slurm-agent-site.socket"
+        raise ConfigError("page_origin", config.page_origin, f"needs the socket {wanted} of systemd", hint=hint)
+    wanted.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return await anyio.create_unix_listener(wanted, mode=0o666)

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.models import allowed_passkeys
 from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded, toml
 
@@ -41,6 +42,9 @@ class SiteConfig(BaseModel):
     account: str = Field(SERVICE, description="The account that the service runs as; nobody else uses it")
     slurm_user: str = Field("slurm", description="SlurmUser of slurm.conf, whose group may spend tickets")
     socket: Path = Field(Path("/run/slurm-agent-tools/site.sock"), description="Where users' programs reach it")
+    page_origin: str | None = Field(
+        None, description="Where people answer by passkey, as https://NAME: a name that serves nothing else"
+    )
     state: Path = Field(
         Path("/var/lib/slurm-agent-tools/site"), description="Ledger, decision log and approvals: the service's alone"
     )
@@ -105,6 +109,13 @@ class SiteConfig(BaseModel):
             raise ValueError(f"is longer than {_LONGEST_SOCKET} bytes, which is more than a socket's name can be")
         return value
 
+    @field_validator("page_origin")
+    @classmethod
+    def _of_the_site(cls, value: str | None) -> str | None:
+        if value is not None and (value == allowed_passkeys.LOOPBACK or not allowed_passkeys.is_origin(value)):
+            raise ValueError("is no https://NAME; of localhost every user of a machine can show pages")
+        return value
+
     @field_validator("account", "slurm_user")
     @classmethod
     def _named(cls, value: str) -> str:
@@ -136,6 +147,11 @@ class SiteConfig(BaseModel):
             told = "the folders of state, tickets, socket and controller_key must be four, none inside another"
             raise ValueError(told)
         return self
+
+    @property
+    def page_socket(self) -> Path:
+        """Where the site's web server reaches the page, in a folder in which no user can listen."""
+        return self.socket.with_name(f"{self.socket.stem}-page.sock")
 
     @property
     def used(self) -> Path:

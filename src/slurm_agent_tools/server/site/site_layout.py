@@ -165,7 +165,7 @@ def files(config: SiteConfig, place: Path, machine: TargetSystem) -> list[Owned]
 def by_and_by(config: SiteConfig) -> list[Path]:
     """Files that come to be while it runs, in folders that are not its own."""
     spent = config.controller_key.with_name(f"{config.controller_key.name}.spent")
-    return [config.socket, spent, spent.with_name(f"{spent.name}.new")]
+    return [config.socket, config.page_socket, spent, spent.with_name(f"{spent.name}.new")]
 
 
 def plugin(config: SiteConfig, loaded: LoadedPolicy) -> Owned:
@@ -252,14 +252,15 @@ def _toml(value: object) -> str:
 
 
 def socket_unit(config: SiteConfig) -> str:
-    """Everybody may connect: who calls, the kernel tells."""
+    """Everybody may connect: who calls, the kernel tells, and what the page's visitor may, a passkey."""
+    page = "" if config.page_origin is None else f"ListenStream={_word(config.page_socket)}\n"
     return f"""\
 [Unit]
 Description=Socket of the site's decisions on jobs of agents (slurm-agent-tools)
 
 [Socket]
 ListenStream={_word(config.socket)}
-SocketMode=0666
+{page}SocketMode=0666
 DirectoryMode=0755
 RemoveOnStop=yes
 

@@ -50,9 +50,15 @@ class _Asked:
 
 @dataclass(slots=True)
 class PasskeyQuestions:
-    """The challenges of one process; nothing of them is on disk. `now` counts seconds."""
+    """The challenges of one process; nothing of them is on disk. `now` counts seconds.
+
+    `compare`: what of a question is not what would run now, as far as it can be looked at where the page is served.
+    `counted`: the highest count of each key with a yes here, whoever's question it was.
+    """
 
     now: Callable[[], float] = time.monotonic
+    compare: Callable[[ClusterContext, Approval], Awaitable[list[str]]] = approval.outdated
+    counted: dict[str, int] = field(default_factory=dict)
     _asked: dict[str, _Asked] = field(default_factory=dict)
 
     async def begin(
@@ -60,7 +66,7 @@ class PasskeyQuestions:
     ) -> dict[str, Any]:
         """What the browser asks the passkey. `shown`: SHA-256 of the text on the page. Raises PasskeyRefused."""
         item = await _found(context, name)
-        keys = await _told(context, item, _answering(context, item, shown, origins, origin))
+        keys = await _told(context, item, self._answering(context, item, shown, origins, origin))
         nonce, number = secrets.token_bytes(_NONCE), secrets.token_urlsafe(_NONCE)
         self._keep(number, _Asked(place, item.id, item.plan, nonce, self.now()))
         return {"number": number, "options": passkeys.asked(keys, passkeys.challenge(item.plan, nonce))}
@@ -86,6 +92,7 @@ class PasskeyQuestions:
         )  # fmt: skip
         if not granted:
             raise PasskeyRefused("another plan", "The question was exchanged while it was answered")
+        self.counted[answer.key_id] = max(answer.count, self.counted.get(answer.key_id, 0))
         return by
 
     async def _looked_at(
@@ -102,10 +109,33 @@ class PasskeyQuestions:
         answer = PasskeyAnswer.of(asked.nonce, sent.get("answer"))
         if item.plan != asked.plan:
             raise PasskeyRefused("another plan", "What is asked is not what the page showed", "Load it again.")
-        await _still(context, item)
+        await self._still(context, item)
         lines = await context.db(approval.passkeys_of, context)
-        count = await context.db(_highest, context, answer.key_id)
+        count = max(await context.db(_highest, context, answer.key_id), self.counted.get(answer.key_id, 0))
         return answer, passkeys.verify(item.plan, answer, lines, origins=origins, count=count).by
+
+    async def _answering(
+        self, context: ClusterContext, item: Approval, shown: str, origins: Collection[str], origin: str
+    ) -> list[AllowedPasskey]:
+        """The keys that can answer on a page of this origin. Raises PasskeyRefused."""
+        await _answerable(context, item)
+        if origin not in origins:
+            raise PasskeyRefused("another origin", f"Passkeys are not asked for by a page of {origin[:200]!r}")
+        keys = [one for one in await _keys(context) if one.counts_at(origin)]
+        if not keys:
+            hint = "Enrol one on a terminal: slurm-agent-tools passkey add NAME"
+            raise PasskeyRefused("unknown key", "No passkey is enrolled for this page", hint)
+        if shown != text_sha256(item):
+            raise PasskeyRefused("another plan", "What is asked is not what this page shows", "Load it again.")
+        await self._still(context, item)
+        return keys
+
+    async def _still(self, context: ClusterContext, item: Approval) -> None:
+        """Raises PasskeyRefused where the question is not about what would run now."""
+        found = await self.compare(context, item)
+        if found:
+            hint = "Let submit_job be called again: it asks about what would run."
+            raise PasskeyRefused("another plan", f"This is not what would run now: {'; '.join(found)}", hint)
 
     def _keep(self, number: str, made: _Asked) -> None:
         self._asked[number] = made
@@ -145,23 +175,6 @@ def _request(item: Approval) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def _answering(
-    context: ClusterContext, item: Approval, shown: str, origins: Collection[str], origin: str
-) -> list[AllowedPasskey]:
-    """The keys that can answer on a page of this origin. Raises PasskeyRefused."""
-    await _answerable(context, item)
-    if origin not in origins:
-        raise PasskeyRefused("another origin", f"Passkeys are not asked for by a page of {origin[:200]!r}")
-    keys = [one for one in await _keys(context) if one.counts_at(origin)]
-    if not keys:
-        hint = "Enrol one on a terminal: slurm-agent-tools passkey add NAME"
-        raise PasskeyRefused("unknown key", "No passkey is enrolled for this page", hint)
-    if shown != text_sha256(item):
-        raise PasskeyRefused("another plan", "What is asked is not what this page shows", "Load it again.")
-    await _still(context, item)
-    return keys
-
-
 async def _keys(context: ClusterContext) -> list[AllowedPasskey]:
     return passkeys.listed(await context.db(approval.passkeys_of, context))
 
@@ -181,14 +194,6 @@ async def _answerable(context: ClusterContext, item: Approval) -> None:
     why = await unanswerable(context, item)
     if why is not None:
         raise PasskeyRefused("not counted", f"A passkey does not answer this question: {why}")
-
-
-async def _still(context: ClusterContext, item: Approval) -> None:
-    """Raises PasskeyRefused where the question is not about what would run now."""
-    found = await approval.outdated(context, item)
-    if found:
-        hint = "Let submit_job be called again: it asks about what would run."
-        raise PasskeyRefused("another plan", f"This is not what would run now: {'; '.join(found)}", hint)
 
 
 def _highest(context: ClusterContext, key_id: str) -> int:

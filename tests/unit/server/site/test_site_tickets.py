@@ -135,3 +135,23 @@ async def test_a_socket_that_systemd_opened_is_taken_and_one_of_another_process_
     monkeypatch.setenv("LISTEN_PID", str(os.getpid() + 1))
     async with await service.listen(config), await anyio.connect_unix(config.socket):
         assert config.socket.stat().st_mode & 0o777 == 0o666
+
+
+async def test_of_two_sockets_that_systemd_opened_each_is_known_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = SiteConfig(socket=tmp_path / "s", page_origin="https://approve.example.org")
+    for fd, path in enumerate((config.socket, config.page_socket), 200):
+        with socket.socket(socket.AF_UNIX) as handed:
+            handed.bind(str(path))
+            handed.listen()
+            os.dup2(handed.fileno(), fd)
+    monkeypatch.setattr(service, "_FD", 200)
+    monkeypatch.setenv("LISTEN_FDS", "2")
+    monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+    async with await service.listen(config) as ours, await service.listen(config, page=True) as page:
+        for one, path in ((ours, config.socket), (page, config.page_socket)):
+            assert one.extra(anyio.abc.SocketAttribute.local_address) == str(path)  # noqa: S610 - anyio's
+        monkeypatch.setenv("LISTEN_FDS", "1")
+        with pytest.raises(ConfigError, match="needs the socket"):
+            await service.listen(config, page=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import PageAsked, WebPage
 from slurm_agent_tools.services.context import ClusterContext
@@ -23,10 +24,12 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     entries = await context.db(_latest, context)
     problem = await context.db(context.store.log_problem)
     waiting = await context.db(context.store.approvals.open, context.owner)
+    there, away = await _at_site(context)
     rest = fragments.plain(
         {
             "counts": {verdict: sum(one.get("verdict") == verdict for one in entries) for verdict in VERDICTS},
             "problem": problem,
+            "away": away,
             "waiting": [
                 {
                     "id": one.id,
@@ -34,9 +37,11 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
                     "created": one.created.isoformat(),
                     "expires": one.expires.isoformat(),
                     "granted": one.granted is not None,
+                    "site": None,
                 }
                 for one in waiting
-            ],
+            ]
+            + there,
         }
     )
     return rest | {"entries": entries}
@@ -57,6 +62,22 @@ def _latest(context: ClusterContext) -> list[Entry]:
     start = max(0, path.stat().st_size - _BYTES) if path.exists() else 0
     found = (line.entry for line in decision_log.read(path, start))
     return [entry for entry in found if entry is not None and entry.get("project") == context.project]
+
+
+async def _at_site(context: ClusterContext) -> tuple[list[dict[str, Any]], str | None]:
+    """The questions of the site's service, to which these pages lead and take no answer; or why none can be told."""
+    if context.site is None:
+        return [], None
+    try:
+        told = (await context.site.ask("questions", {}))["questions"]
+    except AgentToolsError as error:
+        return [], error.message
+    pages = [str(one.get("page") or "") for one in told]
+    return [
+        {"id": str(one["id"]), "job_name": str(one["job_name"]), "created": None, "expires": str(one["expires"]),
+         "granted": bool(one["granted"]), "site": page if page.startswith("https://") else ""}
+        for one, page in zip(told, pages, strict=True)
+    ], None  # fmt: skip
 
 
 def _row(entry: Entry) -> dict[str, Any]:

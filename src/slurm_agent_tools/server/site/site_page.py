@@ -1,0 +1,186 @@
+"""A question's page at the site's service: a person reads there what would run, and says yes to it with a passkey.
+
+The service's own account serves it, on a socket in a folder in which no user can listen, behind the site's name and its
+TLS: no program of a user has a part in what the person reads. Who has the link reads the question; only a passkey that
+the policy lists for this very origin says yes.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from slurm_agent_tools.server.http import connections
+from slurm_agent_tools.server.http.app import HttpServer
+from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
+from slurm_agent_tools.server.http.request_limits import ADMITTED, RequestLimits
+from slurm_agent_tools.server.site.caller import UnixUser
+from slurm_agent_tools.server.site.remote_files import RemoteFiles
+from slurm_agent_tools.server.site.user_records import RecordsByUser
+from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web.dashboard_app import serve_pages, static_file
+from slurm_agent_tools.server.web.passkey_calls import answered, called
+from slurm_agent_tools.server.web.passkey_questions import PasskeyQuestions, text_sha256, unanswerable
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.settings import HttpSettings
+from slurm_agent_tools.store.submissions import Approval
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport import passkeys
+from slurm_agent_tools.transport.passkeys import PasskeyRefused
+
+LIMITS = HttpSettings(max_connections=64, per_minute=120, max_calls=8)
+"""Of the page: a user's links together may ask so often, and who has none takes nobody's place."""
+
+_LINKS, _NEW = 16, 64
+"""Pages of one user, and new passkeys of everybody, that are kept at once; the oldest ends."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._+-]{0,99}")
+
+
+@dataclass(slots=True)
+class _UsersPages:
+    """What has a page of one user's: by the secret in its link, the project and the question."""
+
+    user: UnixUser
+    questions: PasskeyQuestions
+    links: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+async def _unseen(_: ClusterContext, item: Approval) -> list[str]:
+    """The service opens no file of a user, and nobody is there to read one: it is compared when the yes is used."""
+    return [] if item.plan else ["its text is gone"]
+
+
+class SitePage:
+    """The pages as an ASGI app. A link lasts as long as the question and this process."""
+
+    def __init__(self, origin: str, users: RecordsByUser) -> None:
+        self.origin, self._users = origin, users
+        self._pages: dict[str, _UsersPages] = {}
+        self._counted: dict[str, int] = {}
+        self._new: dict[str, tuple[str, bytes]] = {}
+        self._limits = RequestLimits(LIMITS)
+
+    async def serve(self, listens: socket.socket) -> None:
+        """Answer on this socket until it is cancelled."""
+        await HttpServer(connections.terms(self, LIMITS)).serve(sockets=[listens])
+
+    def link(self, user: UnixUser, project: str, name: str) -> str:
+        """Where this question of the user's can be read and answered."""
+        key = str(user.uid)
+        if key not in self._pages:
+            self._pages[key] = _UsersPages(user, PasskeyQuestions(compare=_unseen, counted=self._counted))
+        links = self._pages[key].links
+        secret = next((one for one, what in links.items() if what == (project, name)), None)
+        if secret is None:
+            secret = secrets.token_urlsafe(32)
+            links[secret] = project, name
+            for old in [*links][:-_LINKS]:
+                del links[old]
+        return f"{self.origin}/q/{key}/{secret}/"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or agree to the server's start and stop."""
+        await serve_pages(self._answer, scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        check_length(request.headers)
+        _, first, *rest = [*request.url.path.split("/", 3), "", ""]
+        if request.method not in {"GET", "HEAD", "POST"}:
+            raise RequestRefused(405, "wrong_method", "These pages are read and answered", "Use GET or POST.")
+        if first == "static" and request.method != "POST":
+            return static_file(rest[0])
+        if first == "enrol" and _NAME.fullmatch(rest[0]):
+            return await self._enrolment(request, *rest[:2])
+        pages = self._pages.get(rest[0]) if first == "q" else None
+        secret, _, inner = rest[1].partition("/")
+        if pages is None or secret not in pages.links:
+            hint = "Ask for a new link: slurm-agent-tools approve --socket PATH"
+            raise RequestRefused(404, "not_found", "There is nothing at this path, or not any more", hint)
+        request.scope.setdefault("state", {})[ADMITTED] = True
+        with self._limits.one(rest[0]):
+            return await self._question(request, pages, secret, inner)
+
+    async def _question(self, request: Request, pages: _UsersPages, secret: str, inner: str) -> Response:
+        """The page of one question, or a step of the answer to it."""
+        project, name = pages.links[secret]
+        records = await self._users.of(pages.user)
+        context = self._users.context(records, project, RemoteFiles(None))
+        if request.method != "POST":
+            return HTMLResponse(await self._shown(context, pages, name))
+        step = called(inner)
+        if step is None or step[1] != name:
+            raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
+        act = self._begun if step[0] == "begin" else self._finished
+        origin = request.headers.get("origin", "")
+        return await answered(request, partial(act, context, pages.questions, secret, name, origin))
+
+    async def _shown(self, context: ClusterContext, pages: _UsersPages, name: str) -> str:
+        """All of it, as at a terminal: nothing is masked, hidden signs are spelled out."""
+        item = await context.db(context.store.approvals.find, context.owner, name)
+        if item is None:
+            raise RequestRefused(404, "not_found", "The question is gone", "Let submit_job be called again.")
+        without = await unanswerable(context, item)
+        if without is None and not keys_for(self.origin, context.policy.policy.allowed_passkeys):
+            without = f"the site lists no passkey for it. One is made at {self.origin}/enrol/NAME"
+        return fragments.environment().get_template("site_question.html").render(
+            id=item.id, job_name=sanitize.line(item.job_name), user=sanitize.line(pages.user.name),
+            plan=sanitize.visible(item.plan), shown=text_sha256(item), expires=item.expires.isoformat(),
+            ended=item.closed(context.clock.now()), without=without, origin=self.origin,
+        )  # fmt: skip
+
+    async def _begun(
+        self, context: ClusterContext, questions: PasskeyQuestions, place: str, name: str, origin: str,
+        sent: dict[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        return await questions.begin(context, place, name, str(sent.get("shown")), {self.origin}, origin)
+
+    async def _finished(
+        self, context: ClusterContext, questions: PasskeyQuestions, place: str, name: str, _: str, sent: dict[str, Any]
+    ) -> dict[str, Any]:
+        by = await questions.finish(context, place, name, sent, {self.origin})
+        return {"message": f"Approved with the passkey of {by}. The next identical submit_job uses it, once."}
+
+    # --- A new passkey: its line is shown, and counts once an administrator has written it into the policy ------------
+
+    async def _enrolment(self, request: Request, name: str, inner: str) -> Response:
+        if request.method != "POST":
+            base = f"/enrol/{name}/"
+            template = fragments.environment().get_template("enrol.html")
+            return HTMLResponse(template.render(name=name, origin=self.origin, base=base))
+        step = called(inner)
+        if step is None:
+            raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
+        return await answered(request, partial(self._offered if step[0] == "begin" else self._made, name))
+
+    async def _offered(self, name: str, _: dict[str, Any]) -> dict[str, Any]:
+        made, number = secrets.token_bytes(32), secrets.token_urlsafe(16)
+        options = passkeys.offered(name, self.origin, made, secrets.token_bytes(16))
+        self._new[number] = name, made
+        for old in [*self._new][:-_NEW]:
+            del self._new[old]
+        return {"number": number, "options": options}
+
+    async def _made(self, name: str, sent: dict[str, Any]) -> dict[str, Any]:
+        asked = self._new.pop(str(sent.get("number")), None)
+        if asked is None or asked[0] != name:
+            raise PasskeyRefused("replayed", "This was answered before, or was not asked", "Load the page again.")
+        if "failed" in sent:
+            told = f"The browser or the passkey made none: {str(sent['failed'])[:40]!r}"
+            raise PasskeyRefused("no answer", told, "It has to check who is there: a PIN, a finger or a face.")
+        key = passkeys.made_key(sent.get("answer"), name=name, origin=self.origin, page=self.origin, made=asked[1])
+        return {"message": f"Made. It counts once an administrator has this line in allowed_passkeys: {key.line}"}
+
+
+def keys_for(origin: str | None, lines: Iterable[str]) -> list[str]:
+    """Whose passkeys of a policy's list answer at the service's page: those that were made for it, and no other."""
+    return [key.name for key in passkeys.listed(lines) if key.origin == origin]
