@@ -38,11 +38,16 @@ DefMemPerNode           = UNLIMITED
 EnforcePartLimits       = NO
 SLURM_VERSION           = 22.05.8
 """
-_NODE = ("mixed", "0/16/0/16", "1", "64000", "60000", "gpu:a100:4", "gpu:a100:0(IDX:N/A)", "none")
+_NODE = (
+    "NodeName={} Arch=x86_64 CoresPerSocket=16  CPUAlloc=0 CPUEfctv=16 CPUTot=16 CPULoad=0.10"
+    " AvailableFeatures=(null) ActiveFeatures=(null) Gres=gpu:a100:4 GresDrain=N/A GresUsed=gpu:a100:0(IDX:N/A)"
+    " NodeAddr={} NodeHostName={} Version=22.05.8 OS=Linux 6.1.0 #1 SMP  RealMemory=64000 AllocMem=0 FreeMem=60000"
+    " Sockets=1 Boards=1 State=MIXED ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A Partitions=main "
+    " BootTime=2026-01-01T00:00:00 SlurmdStartTime=2026-01-01T00:00:00 CfgTRES=cpu=16,mem=64000M AllocTRES=\n"
+)
 _STATUS = python("-m", "slurm_agent_tools", "get_status", "--json")
 _SHELL = {
     "squeue": "#!/bin/sh\nexec true\n",
-    "sinfo": '#!/bin/sh\nexec cat "${0%/*}/nodes"\n',
     "scontrol": '#!/bin/sh\nexec cat "${0%/*}/$2"\n',
 }
 
@@ -53,8 +58,7 @@ def _stand_ins(folder: Path) -> Path:
     for name, text in _SHELL.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    cells = (("n1", "main", *_NODE), ("n2", "main", *_NODE), ("n3", "main", *_NODE), ("n4", "main", *_NODE))
-    (folder / "nodes").write_text("".join("".join(cell.ljust(256) for cell in row) + "\n" for row in cells))
+    (folder / "nodes").write_text("".join(_NODE.format(name, name, name) for name in ("n1", "n2", "n3", "n4")))
     (folder / "partition").write_text(_PARTITION)
     (folder / "config").write_text(_CONFIG)
     return folder

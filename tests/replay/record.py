@@ -147,7 +147,7 @@ async def whole(client: SlurmClient) -> None:
     await client.queue()
     await client.partitions()
     await client.info()
-    await client.recent(SystemClock().now() - timedelta(hours=1))
+    await client.accounting.recent(SystemClock().now() - timedelta(hours=1))
     try:
         await client.job(JobId(999999))
     except UnknownJob:

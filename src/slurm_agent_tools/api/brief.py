@@ -83,6 +83,7 @@ USUAL: Mapping[str, Any] = {
     "rows_not_shown": 0,
     "basis": 0,
     "default": False,
+    "state": "UP",
     "gpus_per_node": 0,
     "cloud_nodes": 0,
     "jobs_not_shown": 0,
@@ -118,7 +119,7 @@ _ACTION = {"deny": "denied by", "approve": "a person is needed by", "justify": "
 
 _MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "WaitReply": (("tasks", 8, "tasks_not_shown"),),
-    "SlurmSection": (("jobs", 6, "not_shown"), ("finished_recently", 3, "not_shown")),
+    "SlurmSection": (("jobs", 4, "not_shown"), ("finished_recently", 2, "not_shown")),
     "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
     "SyncReply": (("differs", 20, "differs_not_shown"), ("kept", 10, "kept_not_shown")),
     "ChooseReply": (("alternatives", 5, "alternatives_not_shown"),),
@@ -177,6 +178,8 @@ def _pruned(record: Any, dumped: Mapping[str, Any]) -> Document:
         return _decision(made)
     if kinds[0] == "JobShown" and "ended" not in made:  # how long it waited and ran so far is in the summary
         return {name: value for name, value in made.items() if name not in {"queue_seconds", "run_seconds"}}
+    if "BriefShown" in kinds and made["state"] == "COMPLETED":  # one of several that are over, and no trouble
+        return {name: value for name, value in made.items() if name not in {"nodes", "run_seconds"}}
     if isinstance(record, Reply):
         return {name: value for name, value in made.items() if record.status in ONLY_WHEN.get(name, {record.status})}
     return made

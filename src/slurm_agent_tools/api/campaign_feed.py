@@ -206,7 +206,7 @@ class CampaignFeed:
         with contextlib.suppress(SlurmError):
             config = await slurm.configuration()
         try:
-            nodes = await slurm.running.nodes(slurm.age_limit)
+            nodes = await slurm.nodes()
             partitions = await slurm.partitions(max_age=_PARTITIONS_AGE)
         except SlurmError as error:
             self._happened.append(f"Runs go where Slurm puts them: its nodes cannot be read ({plain(error.message)}).")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slurm_agent_tools.diagnosis.phrases import flat
+from slurm_agent_tools.diagnosis.phrases import flat, listed
 from slurm_agent_tools.models.job import Job, JobRecord, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.shapes import Alert, Severity
@@ -190,3 +190,11 @@ def crowded(pending: int) -> Iterator[Alert]:
     """More jobs wait than a person may know of."""
     if pending > CROWDED:
         yield alert("queue-backup", f"More than {CROWDED} of your jobs are pending: {pending}.")
+
+
+def nodes_down(nodes: Iterable[Node]) -> Iterator[Alert]:
+    """Nodes that run nothing although nobody took them away."""
+    bad = [f"{node.name} ({node.state})" for node in nodes if node.troubled]
+    if bad:
+        message = f"Nodes down, failing or silent: {listed(bad, most=3)}."
+        yield Alert(severity="medium", code="nodes-down", message=message)

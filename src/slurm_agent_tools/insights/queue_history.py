@@ -215,8 +215,7 @@ async def cluster_past(context: JobSources, *, days: int, partition: str | None 
     known = await context.slurm.partitions()
     if partition is not None and partition not in known:
         raise InputError("partition", partition, "is not known here", hint=f"Known: {', '.join(sorted(known))}.")
-    told = await context.slurm.nodes()  # a node once for each of its partitions
-    nodes = {node.name: node for node in told if partition is None or partition in node.partitions}
+    nodes = [node for node in await context.slurm.nodes() if partition is None or partition in node.partitions]
     jobs = await context.slurm.accounting.everyone(context.clock.now() - timedelta(days=days))
     wanted = [job for job in jobs if partition is None or job.partition == partition]
     return ClusterPast(
@@ -224,7 +223,7 @@ async def cluster_past(context: JobSources, *, days: int, partition: str | None 
         days=days,
         jobs=tuple(_each_task(wanted)),
         own={job.user for job in jobs} <= {context.slurm.user},
-        nodes=tuple(nodes.values()),
+        nodes=tuple(nodes),
         configuration=await context.slurm.configuration(),
     )
 

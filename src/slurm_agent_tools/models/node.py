@@ -21,10 +21,7 @@ class GpuGroup:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node; memory in bytes. `cpus_idle` and `gpus_used` are None where Slurm does not tell.
-
-    What stands behind `threads_per_core` only `scontrol show nodes` tells, with `since` for the reason: sinfo has none.
-    """
+    """One node; memory in bytes. `cpus_used` and `gpus_used` are None where Slurm does not tell."""
 
     name: str
     state: str

@@ -110,9 +110,9 @@ class _Answers:
 
     def __init__(self, context: ClusterContext) -> None:
         self.context = context
-        slurm, age = context.slurm, context.slurm.age_limit
+        slurm = context.slurm
         self.questions: dict[str, ConcurrentQuestion[Any]] = {
-            "nodes": ConcurrentQuestion(partial(slurm.running.nodes, age)),
+            "nodes": ConcurrentQuestion(slurm.nodes),
             "partitions": ConcurrentQuestion(partial(slurm.partitions, max_age=_PARTITIONS_AGE)),
             "reservations": ConcurrentQuestion(slurm.running.reservations),
             "queue": ConcurrentQuestion(slurm.queue),

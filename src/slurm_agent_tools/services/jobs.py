@@ -311,7 +311,7 @@ async def recent_failures(context: ClusterContext, since: datetime) -> tuple[lis
     accounting answers.
     """
     try:
-        ended_jobs = await context.slurm.recent(since)
+        ended_jobs = await context.slurm.accounting.recent(since)
     except AccountingUnreachable:
         ended_jobs = ()
     why = context.slurm.accounting.missing

@@ -66,8 +66,6 @@ _COMPARED = 100  # estimates of each kind; of the last 50 it is told how many he
 
 _RECENT = timedelta(days=1)
 
-_NAMED = 5
-
 
 class Answers:
     """What Slurm said to the questions of one call, each with its own answer or error."""
@@ -134,7 +132,7 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
         return capacity.RecentWaits()
     from slurm_agent_tools.insights import measured_waits, queue_history  # noqa: PLC0415 - not needed on an idle cluster
 
-    past = await queue_history.recent_waits(context, ask=named or waiting or fresh, fresh=fresh)
+    past = await queue_history.recent_waits(context, ask=named or waiting, fresh=fresh)
     begins = await queue_history.maintenance(context) if named else None
     return capacity.RecentWaits(measured_waits.of_queue(past, context.slurm.lookback.age), begins, context.clock.now())
 
@@ -293,12 +291,11 @@ def _unaccounted(context: ClusterContext, answers: Answers) -> list[Alert]:
 
 
 def _down(nodes: Sequence[Node]) -> list[Alert]:
-    """Nodes that run nothing although nobody took them away."""
-    bad = [f"{node.name} ({node.state})" for node in nodes if node.troubled]
-    if not bad:
+    if not any(node.troubled for node in nodes):
         return []
-    which = ", ".join(bad[:_NAMED]) + (f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else "")
-    return [Alert(severity="medium", code="nodes-down", message=f"Nodes down, failing or silent: {which}.")]
+    from slurm_agent_tools.diagnosis.alert_types import nodes_down  # noqa: PLC0415 - on most clusters nothing is told
+
+    return list(nodes_down(nodes))
 
 
 def _crowded(pending: int) -> list[Alert]:

@@ -12,14 +12,13 @@ import anyio
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
 from slurm_agent_tools.models.accounted import Association, NodeSpan
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
-from slurm_agent_tools.models.node import Node, Reservation
+from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
     from slurm_agent_tools.slurm.commands.srun_overlap import GpuLook
     from slurm_agent_tools.slurm.questions import ClusterInfo, CommandRunner
 
@@ -44,8 +43,6 @@ class RunningJobs:
         self._asker = asker
         self._use = SharedAnswers(clock, self._ask_use)
         self._reservations = SharedAnswer(clock, self._ask_reservations)
-        self._nodes = SharedAnswer(clock, self._ask_nodes)
-        self._records: NodeRecords | None = None
         self._gpus = SharedAnswers(clock, self._ask_gpus)
 
     async def gpus(self, jobs: Iterable[tuple[int, int]]) -> Mapping[tuple[int, int], GpuLook]:
@@ -79,16 +76,6 @@ class RunningJobs:
     async def reservations(self) -> tuple[Reservation, ...]:
         """All of them, at most a minute old. Raises SlurmError."""
         return await self._reservations.get(RESERVATIONS_AGE)
-
-    async def nodes(self, max_age: float) -> tuple[Node, ...]:
-        """Every node with what jobs were given of it, and since when a reason stands. Raises SlurmError."""
-        return await self._nodes.get(max_age)
-
-    async def _ask_nodes(self) -> tuple[Node, ...]:
-        from slurm_agent_tools.slurm.commands import scontrol_nodes  # noqa: PLC0415 - sinfo tells most callers enough
-
-        self._records = self._records or scontrol_nodes.NodeRecords()
-        return self._records.parse(await self._asker.run(scontrol_nodes.argv()))
 
     async def _ask_use(self, bases: frozenset[int], _: float) -> dict[int, Use]:
         """Everything that one command tells, for each: which task has which number only the queue knows."""

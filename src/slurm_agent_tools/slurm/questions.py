@@ -24,13 +24,14 @@ from slurm_agent_tools.transport.base import Clock, CommandTimes, Completed, Run
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
     from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
     from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory
 
 
 # --- Running Slurm's commands, counted by kind, the controller's answers timed ----------------------------------------
 
-_TIMED = frozenset({"squeue", "sinfo", "scontrol", "sdiag"})
+_TIMED = frozenset({"squeue", "scontrol", "sdiag"})
 
 
 class CommandRunner:
@@ -186,6 +187,7 @@ class SlurmQuestions:
         self._partitions = SharedAnswer(clock, self._ask_partitions)
         self._backdrop = backdrop or KeptBackdrop()
         self._nodes = SharedAnswer(clock, self._ask_nodes)
+        self._records: NodeRecords | None = None
         self._config = SharedAnswer(clock, self._ask_config)
         self._diagnosis = SharedAnswer(clock, self._ask_diagnosis)
         self._diagnosed: ControllerStatistics | None = None
@@ -290,9 +292,9 @@ class SlurmQuestions:
             self._backdrop.forget()
         return await self._partitions.get(self._age(fresh=fresh, max_age=max_age))
 
-    async def nodes(self, *, fresh: bool = False) -> tuple[Node, ...]:
-        """Every node. Raises SlurmError."""
-        return await self._nodes.get(self._age(fresh=fresh, max_age=None))
+    async def nodes(self, *, fresh: bool = False, max_age: float | None = None) -> tuple[Node, ...]:
+        """Every node with what jobs were given of it, and since when a reason stands. Raises SlurmError."""
+        return await self._nodes.get(self._age(fresh=fresh, max_age=max_age))
 
     async def info(self) -> ClusterInfo:
         """Name, version, accounting. Raises SlurmError."""
@@ -311,10 +313,6 @@ class SlurmQuestions:
 
     async def _accounting(self) -> bool:
         return (await self.info()).accounting
-
-    async def recent(self, since: datetime) -> tuple[Job, ...]:
-        """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""
-        return await self.accounting.recent(since)
 
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too. Raises SlurmError."""
@@ -345,9 +343,10 @@ class SlurmQuestions:
         return squeue.parse(done, self._clock.now())
 
     async def _ask_nodes(self) -> tuple[Node, ...]:
-        from slurm_agent_tools.slurm.commands import sinfo  # noqa: PLC0415 - what partitions rest on is kept
+        from slurm_agent_tools.slurm.commands import scontrol_nodes  # noqa: PLC0415 - what partitions rest on is kept
 
-        return sinfo.parse(await self._asker.run(sinfo.argv()))
+        self._records = self._records or scontrol_nodes.NodeRecords()
+        return self._records.parse(await self._asker.run(scontrol_nodes.argv()))
 
     async def _ask_config(self) -> dict[str, str]:
         return scontrol.parse_config(await self._asker.run(scontrol.config_argv()))

@@ -21,7 +21,10 @@ PARTITION = (
 )
 BARE = {"no-requeue": "no-requeue", "parsable": "set", "verbose": "1"}
 """What sbatch shows of options that were given without a value."""
-NODE = ("cpu01", "cpu", "idle", "0/8/0/8", "1", "16000", "15000", "(null)", "(null)", "none")
+NODE = (
+    b"NodeName=cpu01 CPUAlloc=0 CPUEfctv=8 CPUTot=8 Gres=(null) GresUsed=(null) RealMemory=16000 AllocMem=0"
+    b" FreeMem=15000 State=IDLE ThreadsPerCore=1 Partitions=cpu\n"
+)
 RULE = f"sbatch: {'-' * 20} {'-' * 20}"
 
 
@@ -56,9 +59,6 @@ class Accepting:
         answer = getattr(self, f"_{argv[0]}")
         told = answer(list(argv), stdin, cwd)
         return told if isinstance(told, Completed) else done(told, argv=argv)
-
-    def _sinfo(self, argv: list[str], *_: Any) -> bytes:
-        return "".join(cell.ljust(256) for cell in NODE).encode() + b"\n"
 
     def _squeue(self, argv: list[str], *_: Any) -> bytes:
         if "--start" in argv:
@@ -99,6 +99,8 @@ class Accepting:
             return CONFIG
         if what == "show partition":
             return PARTITION
+        if what == "show nodes":
+            return NODE
         if what == "write batch_script":
             return self.jobs[int(argv[3]) - 1].script
         if argv[1] == "release":

@@ -56,7 +56,7 @@ class Cluster:
     async def run(self, argv: Sequence[str], **more: Any) -> Completed:
         name = " ".join(argv[:3]) if argv[0] == "scontrol" else argv[0]
         self.asked.append(name)
-        await anyio.sleep(self.slow.get(argv[0], 0))
+        await anyio.sleep(self.slow.get(name, 0))
         about = ABOUT.format(self.begun, self.log).encode()
         known = {
             "scontrol show job": about, "scontrol show config": CONFIG,

@@ -67,14 +67,14 @@ async def test_what_sstat_does_not_tell_is_not_measured_and_fails_nothing(tmp_pa
 @in_no_time
 async def test_commands_that_take_too_long_cost_a_second(tmp_path: Path):
     cluster = Cluster(tmp_path)
-    cluster.slow = {"sstat": 3600, "sinfo": 3600}
+    cluster.slow = {"sstat": 3600, "scontrol show nodes": 3600}
     reply = await cluster.wait()
     assert passed() == 1
     assert reply.running is not None
     assert reply.running.note == "not measured: sstat took too long"
 
 
-@pytest.mark.parametrize("name", ["sinfo", "scontrol show partition", "scontrol show reservation"])
+@pytest.mark.parametrize("name", ["scontrol show nodes", "scontrol show partition", "scontrol show reservation"])
 async def test_a_question_that_fails_hides_no_other(tmp_path: Path, name: str):
     cluster = Cluster(tmp_path)
     cluster.answers[name] = b"lorem"
@@ -87,7 +87,7 @@ async def test_a_job_that_is_over_is_not_asked_for_what_it_uses(tmp_path: Path):
     cluster = Cluster(tmp_path, state="FAILED", end=NOW - 5)
     reply = await cluster.wait()
     assert reply.running is None
-    assert {"sstat", "sinfo", "scontrol show reservation"}.isdisjoint(cluster.asked)
+    assert {"sstat", "scontrol show nodes", "scontrol show reservation"}.isdisjoint(cluster.asked)
 
 
 # --- long waits --------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ async def test_an_answer_tells_how_old_what_it_shows_is_and_what_it_cost(scene: 
 
 
 async def test_a_section_that_cannot_be_read_is_named_and_stands_with_its_error(scene: Scene):
-    scene.slurm.fail("sinfo", SILENT)
+    scene.slurm.fail("scontrol show nodes", SILENT)
     reply = await scene.status(["jobs", "nodes"], refresh=True)
     assert (reply.status, reply.nodes.error.code) == ("partial", "cluster_unreachable")
     assert reply.summary.endswith(" Not readable: nodes.")
@@ -120,6 +120,15 @@ async def test_an_accounting_that_fails_leaves_a_note_in_place_of_waits(scene: S
     assert asked.note == "the accounting was not asked: a dry run asks it"
     paused = await queue_history.recent_waits(scene.context)
     assert paused.note == "the accounting was not asked: Slurm is slow, or it gave no answer a moment ago"
+
+
+async def test_waits_of_the_past_are_asked_again_where_they_are_asked_for_by_name(scene: Scene):
+    await scene.status(["queue"])
+    asked = scene.slurm.counts["sacct"]
+    idle = await scene.status(refresh=True)
+    assert (asked > 0, scene.slurm.counts["sacct"], idle.queue.waits is not None) == (True, asked, True)
+    await scene.status(["queue"], refresh=True)
+    assert scene.slurm.counts["sacct"] > asked
 
 
 # --- submissions that are not sent ----------------------------------------------------------------------------------
@@ -198,12 +207,12 @@ async def test_a_report_tells_how_busy_the_nodes_are_by_an_answer_of_the_last_mi
     await scene.status(["nodes"], refresh=True)
     passed = scene.context.slurm.ages["nodes"]
     scene.slurm.clock.move(age - passed)
-    before = scene.slurm.counts["sinfo"]
+    before = scene.context.slurm.calls["scontrol show nodes"]
     report = await completion_report.report(scene.context, view, run)
     assert (report.queue.utilization is not None) == known
     asked = await completion_report.report(scene.context, view, run, ask=True)
     assert asked.queue.utilization is not None
-    assert scene.slurm.counts["sinfo"] == before + 1
+    assert scene.context.slurm.calls["scontrol show nodes"] == before + 1
 
 
 async def test_a_report_shows_what_was_asked_for_and_not_what_slurm_tells_now(scene: Scene):

@@ -322,7 +322,7 @@ async def test_get_status_names_unmanaged_jobs(scene):
         queued("5") + queued("6") + queued("9_1") + queued("9_[2-5%2]", "PENDING") + queued("8", user="b")
     )
     answers = scene.runner.answers
-    scene.runner.answers = {**answers, "sinfo": lambda _: SILENT, "scontrol": lambda _: SILENT}
+    scene.runner.answers = {**answers, "scontrol": lambda _: SILENT}
     reply = await status.get_status(scene.context, GetStatus(), Caller())
     [alert] = [alert for alert in reply.alerts if alert.code == "unmanaged-jobs"]
     assert alert.message == "Not submitted by submit_job, but they count for the limit of 4 jobs: 6, 9."

@@ -84,12 +84,7 @@ async def test_one_look_at_the_nodes_serves_all_sections(box, slurm):
     assert reply.status == "ok"
     calls = Counter(box.context.slurm.calls)
     assert {name: calls[name] for name in COMMANDS} == COMMANDS
-    assert {name: calls[name] for name in ("squeue", "sacct", "sstat", "sinfo")} == {
-        "squeue": 1,
-        "sacct": 1,
-        "sstat": 0,
-        "sinfo": 1,
-    }
+    assert {name: calls[name] for name in ("squeue", "sacct", "sstat")} == {"squeue": 1, "sacct": 1, "sstat": 0}
     again = Counter(box.context.slurm.calls)
     await look(box)
     assert Counter(box.context.slurm.calls) == again

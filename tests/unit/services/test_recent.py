@@ -22,15 +22,14 @@ ENDED = datetime(2026, 1, 1, tzinfo=UTC)
 class Told:
     """A Slurm whose accounting tells of these jobs."""
 
-    accounting = SimpleNamespace(missing=None)
-
     def __init__(self, states: list[str]) -> None:
+        self.accounting = SimpleNamespace(missing=None, recent=self._recent)
         self.jobs = tuple(
             Job(JobId(number), "train", state, ("sacct",), ended=ENDED + timedelta(minutes=number))
             for number, state in enumerate(states, start=1)
         )
 
-    async def recent(self, _: datetime) -> tuple[Job, ...]:
+    async def _recent(self, _: datetime) -> tuple[Job, ...]:
         return self.jobs
 
 

@@ -70,7 +70,7 @@ async def test_a_script_that_failed_and_was_not_looked_at_is_denied(scene):
 
 
 async def test_where_slurm_is_away_it_is_said_that_nothing_is_known_of_earlier_runs(scene):
-    for command in ("squeue", "sinfo", "scontrol", "sacct"):
+    for command in ("squeue", "scontrol", "sacct"):
         scene.slurm.lose_connection(command)
     shown, assumed = await step(scene)
     assert shown.verdict == "allow"

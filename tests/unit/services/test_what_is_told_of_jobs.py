@@ -52,7 +52,9 @@ async def test_a_report_of_a_job_from_elsewhere_rests_on_what_slurm_was_asked(sc
 async def test_a_silent_controller_leaves_the_queue_out_of_a_report(scene: Scene):
     number = await sent(scene, seconds=120)
     await scene.wait(number)
-    scene.slurm.fail("sinfo", "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n")
+    scene.slurm.fail(
+        "scontrol show nodes", "slurm_load_node error: Unable to contact slurm controller (connect failure)\n"
+    )
     reply = await completion_report.of_job(scene.context, number)
     assert (reply.status, reply.report.queue.utilization) == ("finished", None)
 

@@ -289,7 +289,7 @@ async def test_a_silent_slurm_never_says_that_no_job_has_the_token(answers):
 
 async def test_recent_jobs_are_those_that_are_over():
     told = Told(sacct=done(accounted("5") + accounted("6", "RUNNING")))
-    recent = await told.slurm.recent(told.clock.now() - timedelta(hours=2))
+    recent = await told.slurm.accounting.recent(told.clock.now() - timedelta(hours=2))
     assert [str(job.job_id) for job in recent] == ["5"]
     [asked] = told.runner.asked
     assert {"--starttime=now-120minutes", "--user=alice"} <= set(asked)

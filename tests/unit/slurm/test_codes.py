@@ -71,7 +71,7 @@ async def test_a_code_that_the_controller_told_once_is_told_after_it_forgot_the_
     slurm.forget(number.base)
     job = (await client.job(number, fresh=True)).job
     assert (job.sources, job.exit_code, job.other_code) == (("sacct",), 200, None)
-    assert [one.exit_code for one in await client.recent(slurm.clock.now() - timedelta(hours=1))] == [200]
+    assert [one.exit_code for one in await client.accounting.recent(slurm.clock.now() - timedelta(hours=1))] == [200]
     slurm.controller.jobs[number.base] = kept
     slurm.command("scontrol", "requeue", str(number))
     await slurm.clock.advance(130)

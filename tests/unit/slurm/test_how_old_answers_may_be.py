@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 
 import pytest
 
@@ -49,8 +50,9 @@ def asking() -> Asking:
         ("queue", 30, {"max_age": 30}, None),
         ("queue", 3, {"max_age": 2}, "squeue"),
         ("nodes", 10, {}, None),
-        ("nodes", 10.5, {}, "sinfo"),
-        ("nodes", 0.5, {"fresh": True}, "sinfo"),
+        ("nodes", 10.5, {}, "scontrol show nodes"),
+        ("nodes", 0.5, {"fresh": True}, "scontrol show nodes"),
+        ("nodes", 3, {"max_age": 2}, "scontrol show nodes"),
         ("partitions", 10, {}, None),
         ("partitions", 10.5, {}, "scontrol show partition"),
         ("partitions", 60, {"max_age": 60}, None),
@@ -68,7 +70,7 @@ async def test_an_answer_is_asked_for_again_once_it_is_too_old(asking: Asking, q
 async def test_who_wants_partitions_afresh_wants_what_their_nodes_have_too(asking: Asking):
     assert set(await asking.twice("partitions", 20, max_age=5)) == {"scontrol show partition"}
     found = await asking.twice("partitions", 20, fresh=True)
-    assert found["sinfo"] == 1
+    assert found["scontrol show nodes"] == 1
 
 
 async def test_what_a_running_job_uses_is_ten_seconds_old_at_most(asking: Asking):
@@ -171,9 +173,9 @@ async def test_what_was_waited_lately_is_kept_for_ten_minutes(asking: Asking, pa
     assert (asking.client.calls["sacct"] > before) == bool(asked)
 
 
-@pytest.mark.parametrize("question", ["recent", "recent_all", "ran"])
+@pytest.mark.parametrize("question", ["accounting.recent", "recent_all", "ran"])
 async def test_the_accounting_is_asked_from_a_little_before_the_time_on(asking: Asking, question: str):
-    await getattr(asking.client, question)(asking.clock.now() - timedelta(minutes=60))
+    await attrgetter(question)(asking.client)(asking.clock.now() - timedelta(minutes=60))
     (since,) = [word for argv in asking.slurm.asked for word in argv if re.search(r"now-\d+minutes", word)]
     minutes = int(re.search(r"now-(\d+)minutes", since)[1])
     assert 60 <= minutes <= 75

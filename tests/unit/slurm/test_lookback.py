@@ -50,7 +50,9 @@ class Told:
         self.answers, self.windows, self.cut = answers, [], False
         self.clock = FakeClock()
         config = done(CONFIG % kind)
-        runner = Yielding({"sacct": self.sacct, "scontrol": lambda _: config, "sinfo": self.slow})
+        runner = Yielding(
+            {"sacct": self.sacct, "scontrol": lambda argv: config if argv[2] == "config" else self.slow(argv)}
+        )
         self.slurm = SlurmClient(runner, self.clock, SlurmSettings(), user="alice", mark=str)
 
     def sacct(self, argv: Sequence[str]) -> Completed:

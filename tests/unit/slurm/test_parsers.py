@@ -6,7 +6,7 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import LOOKED, squeue_row
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.slurm.commands import columns, sacct, sbatch, scontrol, sinfo, squeue
+from slurm_agent_tools.slurm.commands import columns, sacct, sbatch, scontrol, squeue
 
 US = columns.SEPARATOR
 
@@ -200,7 +200,7 @@ def test_each_component_shows_its_options():
     assert sbatch.parse_trial(done(b"", said.encode())).shown == ({"mem": "16G"}, {})
 
 
-# --- scontrol and sinfo ------------------------------------------------------------------------------------------
+# --- scontrol ----------------------------------------------------------------------------------------------------
 
 SHOWN = (
     "JobId=7 JobName={name}\n   UserId=alice(1001) GroupId=alice(1001) MCS_label=N/A\n   Priority=0 Nice=0 Account=lab"
@@ -260,32 +260,6 @@ def test_what_slurm_made_of_a_held_job_is_read():
 def test_a_job_that_cannot_be_read_is_an_error(answer):
     with pytest.raises(SlurmGarbled):
         scontrol.parse_jobs(done(answer))
-
-
-def node(name: str, reason: str = "none") -> bytes:
-    cells = (name, "cpu", "idle", "0/4/0/4", "2", "8000", "7000", "gpu:a100:2", "gpu:a100:1(IDX:0)", reason)
-    return b"".join(cell.encode().ljust(256) for cell in cells) + b"\n"
-
-
-@pytest.mark.parametrize("reason", ["fan\nbroken", "Lüfter defekt", "a\u2028b", "x" * 256])
-def test_a_reason_may_hold_anything(reason):
-    found = sinfo.parse(done(node("cpu01", reason) + node("cpu02")))
-    assert [(one.name, one.reason, one.gpus, one.gpus_used, one.threads_per_core) for one in found] == [
-        ("cpu01", reason, 2, 1, 2), ("cpu02", None, 2, 1, 2),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "answer", [b"cpu01 cpu idle\n", node("cpu01")[:-1], node("cpu01") + b"cpu02", node("a") + b"\n"]
-)
-def test_a_row_of_sinfo_that_does_not_fit_is_an_error(answer):
-    with pytest.raises(SlurmGarbled):
-        sinfo.parse(done(answer))
-
-
-def test_an_answer_of_sinfo_that_was_cut_is_an_error():
-    with pytest.raises(SlurmGarbled, match="longer"):
-        sinfo.parse(replace(done(node("cpu01")), truncated=True))
 
 
 @pytest.mark.parametrize(

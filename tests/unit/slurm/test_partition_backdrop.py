@@ -16,7 +16,7 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import BACKDROP_AGE, KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient
 
-ASKED = ["scontrol show partition", "sinfo", "scontrol show config"]
+ASKED = ["scontrol show partition", "scontrol show nodes", "scontrol show config"]
 KEPT = ASKED[:1]
 
 
@@ -64,7 +64,7 @@ async def test_it_is_asked_once_an_hour(asking: Asking, process: str):
     asking.clock.move(BACKDROP_AGE - 1)
     assert await asking.ask(process=process) == KEPT
     asking.clock.move(2)
-    assert "sinfo" in await asking.ask(process=process)
+    assert "scontrol show nodes" in await asking.ask(process=process)
 
 
 @pytest.mark.parametrize("process", ["the same", "another"])
@@ -72,7 +72,7 @@ async def test_it_does_not_hold_beside_other_partitions(asking: Asking, process:
     await asking.ask(process=process)
     asking.clock.move(60)
     asking.slurm.more = b" Nodes=cpu[01-02]"
-    assert "sinfo" in await asking.ask(process=process)
+    assert "scontrol show nodes" in await asking.ask(process=process)
 
 
 async def test_a_state_that_changed_leaves_it(asking: Asking):

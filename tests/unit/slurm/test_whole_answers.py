@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import LOOKED, START, US, accounted, queued
-from tests.unit.slurm.test_parsers import SHOWN, node
+from tests.unit.slurm.test_parsers import SHOWN
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import Job, is_our_comment, run_id_in, token_in
-from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.commands import (
@@ -21,12 +20,11 @@ from slurm_agent_tools.slurm.commands import (
     sacct_waits,
     scontrol,
     scontrol_reservations,
-    sinfo,
     squeue,
 )
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
 
-MIB, GIB = 2**20, 2**30
+GIB = 2**30
 AWAY = b"sacct: error: Connection refused"
 
 
@@ -172,42 +170,6 @@ def test_a_whole_record_of_a_held_job():
 )
 def test_a_job_is_held_while_it_waits_and_slurm_says_so(changes, held):
     assert shown(*changes).held == held
-
-
-# --- sinfo --------------------------------------------------------------------------------------------------------
-
-
-def test_a_whole_node():
-    [found] = sinfo.parse(done(node("cpu01", "fan").replace(b"0/4/0/4", b"1/3/0/4")))
-    assert found == Node(
-        name="cpu01", state="idle", partitions=("cpu",), cpus=4, cpus_used=1, memory_bytes=8000 * MIB,
-        memory_free_bytes=7000 * MIB, gpus=2, gpus_used=1, gpu_types=("a100",), reason="fan", threads_per_core=2,
-    )  # fmt: skip
-
-
-def test_gpus_in_use_without_a_type_count():
-    row = node("cpu01").replace(b"gpu:a100:1(IDX:0)".ljust(30), b"gpu:(null):2(IDX:0-1)".ljust(30))
-    assert sinfo.parse(done(row))[0].gpus_used == 2
-
-
-def test_a_node_in_several_partitions_is_one_node():
-    rows = node("cpu01") + node("cpu02") + node("cpu01").replace(b"cpu ", b"gpu ")
-    assert [(one.name, one.partitions) for one in sinfo.parse(done(rows))] == [
-        ("cpu01", ("cpu", "gpu")),
-        ("cpu02", ("cpu",)),
-    ]
-
-
-@pytest.mark.parametrize("reason", ["", "none"])
-def test_what_sinfo_does_not_know_is_none(reason):
-    row = node("cpu01", reason).replace(b"7000", b"N/A ").replace(b"gpu:a100:2      ", b"(null)          ")
-    [found] = sinfo.parse(done(row))
-    assert (found.memory_free_bytes, found.reason, found.gpus, found.gpu_types) == (None, None, 0, ())
-
-
-def test_a_cell_of_sinfo_that_cannot_be_read_is_an_error_with_its_row():
-    with pytest.raises(SlurmGarbled, match="cpu01"):
-        sinfo.parse(done(node("cpu01").replace(b"0/4/0/4", b"0/4/4  ")))
 
 
 # --- reservations and names of nodes ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from slurm_agent_tools.diagnosis.alert_types import crowded
+from slurm_agent_tools.diagnosis.alert_types import crowded, nodes_down
 from slurm_agent_tools.diagnosis.phrases import listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import idle_use, quota_shares
@@ -23,10 +23,7 @@ def section(facts: FleetFacts) -> list[Alert]:
     """All of them, the gravest first."""
     found = [*(facts.alerts or ()), *_idle(facts), *_low(facts), *_shares(facts)]
     found += crowded(max(facts.mine_waiting, sum(job.state in HELD_UP for job in facts.mine)))
-    bad = [f"{node.name} ({node.state})" for node in facts.nodes if node.troubled]
-    if bad:
-        told = f"Nodes down, failing or silent: {listed(bad, most=3)}."
-        found.append(Alert(severity="medium", code="nodes-down", message=told))
+    found += nodes_down(facts.nodes)
     return sorted(found, key=lambda one: _ORDER.index(one.severity))
 
 

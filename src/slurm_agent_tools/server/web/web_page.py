@@ -82,7 +82,7 @@ async def look_fresh(
     shown.
     """
     slurm, age = context.slurm, TICK * context.slurm.verdict.factor
-    nodes = ConcurrentQuestion(partial(slurm.running.nodes, age))
+    nodes = ConcurrentQuestion(partial(slurm.nodes, max_age=age))
     others: list[Callable[[], Awaitable[Any]]] = [
         partial(slurm.queue, max_age=age),
         partial(slurm.partitions, max_age=_SELDOM),

@@ -60,7 +60,7 @@ def _records(done: Completed) -> list[str]:
     if done.truncated:
         raise columns.garbled(done, "the answer is longer than can be read")
     records: list[str] = []
-    for line in columns.text(done.stdout).splitlines():
+    for line in columns.text(done.stdout).removesuffix("\n").split("\n"):
         if line.startswith(_NAME):
             records.append(line)
         elif records:

@@ -150,8 +150,13 @@ def test_a_drained_node_takes_no_job_until_it_is_resumed(slurm):
     assert DENIED in slurm.command("scontrol", "update", "nodename=spec01", "state=drain").err
     words = ("scontrol", "update", "nodename=spec01")
     slurm.command(*words, "state=drain", "reason=disk", admin=True)
-    shown = slurm.command("sinfo", "--noheader", "--Node", "--Format=NodeList:10,StateCompact:8,Reason:10").out
-    assert "spec01    drain   disk      \n" in shown
+    (shown,) = [
+        row
+        for row in slurm.command("scontrol", "show", "nodes", "--details", "--oneliner").out.splitlines()
+        if row.startswith("NodeName=spec01 ")
+    ]
+    assert " State=IDLE+DRAIN " in shown
+    assert " Reason=disk [root@" in shown
     number = slurm.submit(LONG, "--partition=special")
     slurm.clock.move(2)
     assert slurm.job(number).reason.startswith("Nodes required for job are DOWN, DRAINED")
@@ -230,7 +235,7 @@ def test_a_partition_that_is_down_lets_nothing_begin():
         "squeue --json",
         "squeue --noheader",
         "squeue -o %Z",
-        "sinfo --summarize",
+        "sinfo --Node",
         "sstat 1",
         "sacct --json",
         "sacct -S yesterday",

@@ -89,7 +89,6 @@ async def test_fifty_open_pages_for_ten_minutes_cost_what_one_does(tmp_path):
     assert one == fifty
     assert one["squeue"] in range(seconds // 5, seconds * 2 // 5 + 1)
     assert one["scontrol show nodes"] in range(seconds // 5, seconds * 2 // 5 + 1)
-    assert one["sinfo"] <= seconds // 10 + 1
 
 
 @pytest.mark.proves("pages-cost-one-look")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.devcluster.fake.answering import Answer, Command, Session, UnknownCommand
+from slurm_agent_tools.devcluster.fake.answering import Answer, Command, Session, UnknownCommand, full_version
 from slurm_agent_tools.devcluster.fake.commands.fake_sacct import run_sacct
 from slurm_agent_tools.devcluster.fake.commands.fake_sbatch import run_sbatch
 from slurm_agent_tools.devcluster.fake.commands.fake_scancel import run_scancel
 from slurm_agent_tools.devcluster.fake.commands.fake_scontrol import run_scontrol
 from slurm_agent_tools.devcluster.fake.commands.fake_sdiag import run_sdiag
-from slurm_agent_tools.devcluster.fake.commands.fake_sinfo import run_sinfo
 from slurm_agent_tools.devcluster.fake.commands.fake_squeue import run_squeue
 from slurm_agent_tools.devcluster.fake.commands.fake_sstat import run_sstat
 
@@ -34,6 +33,12 @@ def _df(session: Session, words: Sequence[str]) -> Answer:  # noqa: ARG001 - the
     return Answer(f"{head}/dev/fake        104857600  41943040  62914560      40% /\n")
 
 
+def _sinfo(session: Session, words: Sequence[str]) -> Answer:
+    if list(words[1:]) != ["--version"]:
+        raise UnknownCommand(words)
+    return Answer(f"slurm-wlm {full_version(session.slurm)}\n")
+
+
 def _sacctmgr(session: Session, words: Sequence[str]) -> Answer:
     """Reservations and events that were; those that a test set up."""
     if len(words) < 5 or words[3] != "show" or words[4] not in {"reservations", "events"}:
@@ -43,6 +48,6 @@ def _sacctmgr(session: Session, words: Sequence[str]) -> Answer:
 
 _COMMANDS: Mapping[str, Command] = {
     "sbatch": run_sbatch, "scancel": run_scancel, "scontrol": run_scontrol, "squeue": run_squeue, "sacct": run_sacct,
-    "sinfo": run_sinfo, "sdiag": run_sdiag, "sstat": run_sstat, "sacctmgr": _sacctmgr,
+    "sinfo": _sinfo, "sdiag": run_sdiag, "sstat": run_sstat, "sacctmgr": _sacctmgr,
     "date": _date, "df": _df,
 }  # fmt: skip

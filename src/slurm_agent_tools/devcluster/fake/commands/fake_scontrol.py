@@ -73,14 +73,16 @@ def show_nodes(session: Session, words: Sequence[str]) -> Answer:
 
 def _node(slurm: Controller, node: FakeNode) -> str:
     gpus, index = f"gpu:{node.gpu_type}:".replace("::", ":"), spans(node.gpus_used) or "N/A"
-    used = f"{gpus}{len(node.gpus_used)}(IDX:{index})" if node.gpus else "gpu:0"
+    used = "" if slurm.modern else "GresUsed=gpu:0 "  # later versions leave it out where there are none
+    if node.gpus:
+        used = f"GresUsed={gpus}{len(node.gpus_used)}(IDX:{index}) "
     partitions = ",".join(part.name for part in slurm.partitions.values() if node.name in part.nodes)
     why = node.down or node.drained
     reason = f" Reason={why} [root@{int(node.since)}]" if why else ""
     return (
         f"NodeName={node.name} Arch=x86_64 CoresPerSocket={node.cpus}  CPUAlloc={node.cpus_used} "
         f"CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=0.10 AvailableFeatures={','.join(node.features) or '(null)'} "
-        f"Gres={gpus + str(node.gpus) if node.gpus else '(null)'} GresDrain=N/A GresUsed={used} NodeAddr={node.name} "
+        f"Gres={gpus + str(node.gpus) if node.gpus else '(null)'} GresDrain=N/A {used}NodeAddr={node.name} "
         f"OS=Linux 6.1.0 #1 SMP  RealMemory={node.memory} AllocMem={node.memory_used} "
         f"FreeMem={node.memory - node.memory_used} State={_WORDS.get(node.state, node.state.upper())} ThreadsPerCore=1 "
         f"Partitions={partitions}  CfgTRES=cpu={node.cpus} AllocTRES={reason}"
