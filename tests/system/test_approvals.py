@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +262,7 @@ def test_a_signature_by_a_listed_key_counts_and_no_other_does(fresh: Place):
 def signature_of(place: Place, name: str) -> bytes:
     """The signature as the ledger keeps it: what an agent with a shell could copy."""
     (path,) = (place.project.parent / ".state").rglob("ledger.sqlite3")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         return db.execute("SELECT signature FROM approvals WHERE id = ?", (name,)).fetchone()[0].encode()
 
 
@@ -270,7 +270,7 @@ def test_a_question_whose_text_was_exchanged_is_no_approval_of_what_it_hides(fre
     write(fresh)
     name = blocked(fresh)
     (path,) = (fresh.project.parent / ".state").rglob("ledger.sqlite3")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         text = db.execute("SELECT plan FROM approvals WHERE id = ?", (name,)).fetchone()[0]
         db.execute("UPDATE approvals SET plan = ? WHERE id = ?", (text.replace("sleep 30", "sleep 1"), name))
     fresh.own()

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
@@ -18,10 +18,7 @@ VERSION = 5
 
 _BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES = _OLDER = (2, 3, 4)
 
-_STAGES = (
-    ("work", "TEXT"), ("stage", "TEXT"), ("configuration", "TEXT"), ("parts", "TEXT"), ("passed", "INTEGER"),
-    ("stage_note", "TEXT"),
-)  # fmt: skip
+_STAGES = ("work TEXT", "stage TEXT", "configuration TEXT", "parts TEXT", "passed INTEGER", "stage_note TEXT")
 
 _STAGE_INDEX = "CREATE INDEX submissions_stage ON submissions (configuration) WHERE stage IS NOT NULL"
 
@@ -109,10 +106,9 @@ _DURABLE = "PRAGMA synchronous = FULL"  # what an answer told is there after the
 _LITTLE, _HEADER = 2**16, 100
 """Bytes: free ones of a disk that is full, and those at the front of every SQLite file that holds anything."""
 
-_ROOM, _NOWHERE = frozenset({errno.ENOSPC, errno.EDQUOT}), (-1, -1)
+_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_WAIT = 10.0
-"""Seconds for which another process may keep the file locked."""
+_WAIT = 10.0  # seconds for which another process may keep the file locked
 
 _log = log_events.get_logger()
 
@@ -150,7 +146,7 @@ class Database:
         self._full: StorageError | None = None
         self._db, self._file = self._opened()
 
-    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
         """The file with its tables, and which one it is."""
         try:
             found = self._writable()
@@ -158,7 +154,7 @@ class Database:
             if not _no_room(error, self.path):
                 raise
             self._full = error
-            return self._readable(), _identity(self.path)
+            return self._readable(), safe_open.identity(str(self.path))
         self._full = None
         return found
 
@@ -173,7 +169,7 @@ class Database:
             raise self._full or StorageError(f"cannot use {self.path}")
         return _brought_up(found)
 
-    def _writable(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+    def _writable(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
         with storage(self.path.parent):
             safe_open.make_private(str(self.path.parent))
         with storage(self.path):
@@ -188,7 +184,7 @@ class Database:
             except BaseException:
                 db.close()
                 raise
-        return db, _identity(self.path)
+        return db, safe_open.identity(str(self.path))
 
     def _check_whole(self) -> None:
         """SQLite takes a file without a header for a new ledger; where decisions were logged before, it was cut off.
@@ -203,13 +199,13 @@ class Database:
 
     def _current(self) -> sqlite3.Connection:
         """The file that has the name now. Raises StorageError."""
-        now = _identity(self.path)
+        now = safe_open.identity(str(self.path))
         if now != self._file or self._full is not None:
             if now != self._file:
                 _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
             before = self._db
             self._db, self._file = self._opened()
-            self.lost = self.lost or (now == _NOWHERE and self._full is None)
+            self.lost = self.lost or (now is None and self._full is None)
             before.close()
         return self._db
 
@@ -226,16 +222,14 @@ class Database:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {VERSION:d}")
             elif version > VERSION:
-                raise StorageError(
-                    f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
-                )
+                told = f"the ledger {self.path} was written by a newer version"
+                raise StorageError(told, hint="Update slurm-agent-tools.")
             elif version in _OLDER:
                 _migrate(db, version)
             elif version < VERSION:
-                raise StorageError(
-                    f"the ledger {self.path} was written before the first release",
-                    hint="Move it away, with the -wal and -shm files beside it, and call again. Jobs in Slurm go on.",
-                )
+                told = f"the ledger {self.path} was written before the first release"
+                hint = "Move it away, with the -wal and -shm files beside it, and call again. Jobs in Slurm go on."
+                raise StorageError(told, hint=hint)
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -287,8 +281,8 @@ class Database:
 def _migrate(db: sqlite3.Connection, version: int) -> None:
     """Bring a ledger of an older version to this one."""
     if version == _BEFORE_STAGES:
-        for name, kind in _STAGES:
-            db.execute(f"ALTER TABLE submissions ADD COLUMN {name} {kind}")
+        for column in _STAGES:
+            db.execute(f"ALTER TABLE submissions ADD COLUMN {column}")
         db.execute(_STAGE_INDEX)
     if version <= _BEFORE_CAMPAIGNS:
         db.execute(_CAMPAIGN_EVENTS)
@@ -322,19 +316,20 @@ def opened_to_read(path: Path) -> sqlite3.Connection | None:
     return None
 
 
+class _Connection(sqlite3.Connection):
+    """Closed when nobody holds it any more, as a command that ends leaves it; Python 3.13 and newer warn otherwise."""
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # a file that could not be opened
+            self.close()
+
+
 def _connect(uri: str) -> sqlite3.Connection:
-    db = sqlite3.connect(uri, timeout=_WAIT, check_same_thread=False, isolation_level=None, uri=uri != ":memory:")
+    db = sqlite3.connect(
+        uri, timeout=_WAIT, check_same_thread=False, isolation_level=None, uri=uri != ":memory:", factory=_Connection
+    )
     db.row_factory = sqlite3.Row
     return db
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Which file it is; of none a number that no file has."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return _NOWHERE
-    return found.st_dev, found.st_ino
 
 
 def _no_room(error: StorageError, path: Path) -> bool:

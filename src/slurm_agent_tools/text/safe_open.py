@@ -182,6 +182,15 @@ def touch_private(path: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSED, 0o600))
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file has this name now; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def create(where: OpenFolder, name: str, mode: int) -> int:
     """The handle of a new file to write."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSED

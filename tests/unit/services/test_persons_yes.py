@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -323,7 +324,7 @@ async def test_a_yes_that_a_job_wrote_into_the_ledger_does_not_count_under_a_sit
 async def test_without_a_sites_policy_a_yes_that_a_job_wrote_into_the_ledger_counts(asking: Scene):
     """What SECURITY.md says of it: such a yes is one person's convenience, and no wall against a shell of the same user."""
     await asking.submit()
-    with sqlite3.connect(asking.context.store.path, timeout=10) as db:
+    with closing(sqlite3.connect(asking.context.store.path, timeout=10)) as db, db:
         db.execute("UPDATE approvals SET channel = 'terminal', granted_by = 'ada', granted = created")
     assert (await asking.submit()).status == "submitted"
 

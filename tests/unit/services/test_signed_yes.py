@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,12 +74,12 @@ async def test_a_used_signature_that_a_job_marks_as_unused_counts_until_it_expir
     first = await scene.submit()
     await scene.wait(first.job_id)
     await scene.cancel(first.job_id)
-    with sqlite3.connect(scene.context.store.path, timeout=10) as db:
+    with closing(sqlite3.connect(scene.context.store.path, timeout=10)) as db, db:
         db.execute("UPDATE approvals SET used = NULL")
 
     again = await scene.submit()
     scene.slurm.clock.move(3601)
-    with sqlite3.connect(scene.context.store.path, timeout=10) as db:
+    with closing(sqlite3.connect(scene.context.store.path, timeout=10)) as db, db:
         db.execute("UPDATE approvals SET used = NULL, expires = expires + 1e6, granted = granted + 3601")
     late = await scene.submit(idempotency_key="late")
 

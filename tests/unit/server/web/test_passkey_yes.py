@@ -6,6 +6,7 @@ import base64
 import json
 import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ async def test_a_plan_that_changes_while_it_is_read_gets_no_yes(person: Person):
     assert "the script differs from line 6 on" in refused.json()["message"]
     person.scene.write("train.sh", NEEDS_A_PERSON)
     begun = await person.begins(shown)
-    with sqlite3.connect(person.scene.context.store.path, timeout=10) as db:
+    with closing(sqlite3.connect(person.scene.context.store.path, timeout=10)) as db, db:
         db.execute("UPDATE approvals SET plan = plan || 'x'")
     assert (await person.says_yes(begun)).status_code == 403
     assert person.faults() == ["another plan"] * 3
@@ -271,7 +272,7 @@ async def test_under_a_sites_policy_the_users_own_keys_do_not_count(person: Pers
     under_a_site(person.scene, f"allowed_passkeys: ['{line}']\n")
     assert (await person.scene.submit()).status == "blocked"
 
-    with sqlite3.connect(person.scene.context.store.path, timeout=10) as db:
+    with closing(sqlite3.connect(person.scene.context.store.path, timeout=10)) as db, db:
         db.execute("UPDATE approvals SET granted = NULL, channel = NULL, signature = NULL WHERE id = ?", (item.id,))
     person.key = theirs
     assert (await person.says_yes()).status_code == 200
