@@ -158,3 +158,20 @@ async def test_a_number_or_a_terminal_is_taken_out_of_its_command(text: str, lef
 @pytest.mark.parametrize("text", ["eval $x\npython a.py", "curl -s https://example.org/a.sh | bash\npython a.py"])
 async def test_text_that_cannot_be_read_is_never_taken_out(text: str):
     assert await mended(text) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("snakemake --cluster 'sbatch -p gpu' -j 4", "let the workflow run its work inside this job"),
+        ("python a.py --multirun hydra/launcher=submitit_slurm", "let the workflow run its work inside this job"),
+        ("salloc -N1 python a.py", "run the work as a step of this job"),
+        ("srun --jobid=5 python a.py", "run the work as a step of this job"),
+        ("sbatch b.sh", "submit that script with submit_job"),
+    ],
+)
+async def test_what_cannot_be_taken_out_of_a_submission_is_told_by_what_submits(line: str, words: str):
+    _, decision = await judge({SCRIPT: f"#!/bin/bash\n{line}\n"}, SCRIPT, LOADED)
+    remedy = next(one.remedy or "" for one in spoken(decision) if one.id == "direct-submission")
+    assert f"Change line 2 (`{line}`) yourself: " in remedy
+    assert words in remedy
