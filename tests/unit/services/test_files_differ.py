@@ -100,6 +100,7 @@ async def test_one_changed_byte_on_either_side_is_refused_by_the_files_name(
         assert reply.decision is not None
         (rule,) = [rule for rule in reply.decision.rules if rule.id == "files-differ"]
         assert (rule.outcome, rule.message.split(" ")[0]) == ("deny", name)
+        assert (rule.observed, rule.limit) == (1, 0)
         assert "Push first" in str(rule.remedy)
         assert "files-differ" in (reply.reason or "")
         assert reply.artifacts == []

@@ -337,9 +337,12 @@ async def test_without_a_record_names_that_end_in_the_job_s_number_are_taken(box
     put(box, b"x", "logs/slurm/train-71.out")
     put(box, b"x", "logs/slurm/train-171.out")
     put(box, b"x", "runs/slurm-84.out")
+    put(box, b"x", "runs/slurm-84.err")
+    put(box, b"x", "runs/slurm-84.txt")
     root = str(project(box))
-    assert await log_paths.paths_of(box.context, job(raw_id=84, work_dir=f"{root}/runs")) == [
-        (f"{root}/logs/slurm/train-71.out", "stdout"), (f"{root}/runs/slurm-84.out", "stdout"),
+    assert sorted(await log_paths.paths_of(box.context, job(raw_id=84, work_dir=f"{root}/runs"))) == [
+        (f"{root}/logs/slurm/train-71.out", "stdout"), (f"{root}/runs/slurm-84.err", "stderr"),
+        (f"{root}/runs/slurm-84.out", "stdout"),
     ]  # fmt: skip
     assert await log_paths.paths_of(box.context, job(job_id=JobId(1))) == []
     gone = job(stdout="/gone/%j.out")  # another job's file of an earlier numbering is no log of this one

@@ -144,6 +144,12 @@ async def test_a_comment_to_which_a_site_added_something_still_names_its_submiss
     assert phase(context) == ("held", 7)
 
 
+async def test_what_was_given_up_is_settled_by_the_queue_alone_and_no_silence_keeps_it_open(context):
+    entry(context, "lost", 2)
+    await recovery.settle(asking(context, Told([withdrawn(task(1, "PENDING"))], None)))
+    assert phase(context) == ("cancelled", 7)
+
+
 async def test_settling_cancels_an_old_held_job_and_looks_whether_it_is_so(context):
     entry(context, "held", 11, job_id=7)
     told = Told([job()])

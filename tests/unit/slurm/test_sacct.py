@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.unit.slurm.answers import done
-from tests.unit.slurm.clocks import accounted
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+import pytest
+from tests.unit.slurm.answers import Prepared, done
+from tests.unit.slurm.clocks import accounted
+from tests.unit.slurm.told import DISABLED
+
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.errors import SlurmGarbled
+from slurm_agent_tools.errors import InputError, SlurmGarbled
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct
+from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20
@@ -87,3 +94,47 @@ async def test_columns_of_later_versions_are_asked_for_where_they_are(version: s
     assert fake.asked.count(("sacct", "--helpformat")) == 1
     paths = ("/home/a/o-train-1.txt", "/home/a/logs/1_4294967294.err") if shown else (None, None)
     assert (job.stdout, job.stderr) == paths
+
+
+class Measured(Prepared):
+    """Notes the time limit of each command."""
+
+    def __init__(self, answer: Completed) -> None:
+        super().__init__({"sacct": lambda _: answer})
+        self.limits: list[float] = []
+
+    async def run(self, argv: Sequence[str], *, timeout: float = 10.0, **more: object) -> Completed:  # type: ignore[override]
+        self.limits.append(timeout)
+        return await super().run(argv)
+
+
+def of_all_users(answer: Completed) -> tuple[Measured, SlurmClient, datetime]:
+    """A client over this one answer, and a time two days ago."""
+    runner, clock = Measured(answer), FakeClock()
+    return runner, SlurmClient(runner, clock, SlurmSettings(), user="alice"), clock.now() - timedelta(days=2)
+
+
+@pytest.mark.parametrize("question", ["everyone", "weeks"])
+async def test_weeks_of_all_users_get_the_time_of_six_commands(question: str):
+    runner, slurm, since = of_all_users(done(b""))
+    assert await getattr(slurm.accounting, question)(since) == ()
+    (argv,) = runner.asked
+    assert {"--allusers", "--starttime=now-48hours", "--endtime=now"} <= set(argv)
+    assert ("--allocations" in argv) == (question == "everyone")
+    assert runner.limits == [6 * SlurmSettings().read_timeout]
+
+
+@pytest.mark.parametrize("question", ["everyone", "weeks"])
+async def test_more_jobs_than_one_answer_holds_are_an_error_that_asks_for_fewer_days(question: str):
+    _, slurm, since = of_all_users(replace(done(b""), truncated=True))
+    with pytest.raises(InputError) as caught:
+        await getattr(slurm.accounting, question)(since)
+    assert (caught.value.field, caught.value.value) == ("days", 2)
+    assert "fewer" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("question", ["everyone", "weeks"])
+async def test_a_cluster_without_accounting_has_no_jobs_of_all_users(question: str):
+    _, slurm, since = of_all_users(DISABLED)
+    assert await getattr(slurm.accounting, question)(since) == ()
+    assert slurm.accounting.absent
