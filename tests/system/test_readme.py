@@ -25,7 +25,8 @@ COMMANDS = [
 ]
 TARGETS = [line for line in COMMANDS if line.startswith("make ")]
 CLUSTER = [line for line in COMMANDS if " devcluster " in line]
-TOOLS = list(dict.fromkeys(line for line in COMMANDS if line not in {*TARGETS, *CLUSTER}))
+FOLDERS = [line for line in COMMANDS if line.startswith("cd ")]
+TOOLS = list(dict.fromkeys(line for line in COMMANDS if line not in {*TARGETS, *CLUSTER, *FOLDERS}))
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,12 @@ def test_the_readme_names_the_commands_that_newcomers_need():
     assert TARGETS[:2] == ["make demo", "make test"]
     assert len(TOOLS) >= 9
     assert {"up", "status", "env", "down"} <= {line.split(" devcluster ")[1].split()[0] for line in CLUSTER}
+
+
+def test_the_folder_that_is_entered_is_the_one_that_was_set_up():
+    made = [line.split()[-1] for line in COMMANDS if " init " in line]
+    assert FOLDERS
+    assert {line.removeprefix("cd ") for line in FOLDERS} <= set(made)
 
 
 @pytest.mark.parametrize("line", TARGETS)

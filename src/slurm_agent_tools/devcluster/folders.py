@@ -118,9 +118,9 @@ async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], 
             _profile(cluster, home)
     cluster.project.mkdir(exist_ok=True)
     give(cluster.project, cluster.user)
-    for path in (Path(sys.prefix), Path(__file__)):
-        if not readable_by(cluster.user, path):
-            say(f"mind: the user {cluster.user} cannot read {path}, so our tools do not run as that user")
+    unread = [path for path in (Path(sys.prefix), Path(__file__)) if not readable_by(cluster.user, path)]
+    if unread:
+        say(f"mind: the user {cluster.user} cannot read {unread[0]}, so our tools run as you and not as that user")
 
 
 def _profile(cluster: Cluster, home: Path) -> None:

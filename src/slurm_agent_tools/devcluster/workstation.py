@@ -37,6 +37,8 @@ Say = Callable[[str], None]
 
 UP = "slurm-agent-tools workstation up"
 
+_INSTEAD = "work as an ordinary user, or try it as root on a private Slurm: slurm-agent-tools devcluster up --yes"
+
 _SEEN_BY_ALL = {cgroups.MEMORY: "memory", cgroups.CORES: "cores", cgroups.DEVICES: "GPUs"}
 
 
@@ -195,7 +197,7 @@ def notes(cluster: Cluster) -> tuple[str, ...]:
         if missing:
             found.append(f"No wall between jobs holds for {_and(missing)} on this workstation: {_meaning(missing)}")
     if os.geteuid() == 0:
-        found.append("Jobs of root are off on a workstation: work as an ordinary user.")
+        found.append(f"Jobs of root are off on a workstation: {_INSTEAD}")
     return tuple(found)
 
 

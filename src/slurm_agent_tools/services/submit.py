@@ -231,7 +231,7 @@ async def _allowed(
     if answer is not None:
         return _End(answer)
     if not trial.accepted and not _spares_ticket(request, trial):
-        hint = _beside(request, snapshot)
+        hint = _beside(request, snapshot, trial.message)
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
     budget = request.arguments.time_budget is not None
     request = await submission_facts.with_advice(context, request, trial, snapshot.active, ask=budget)
@@ -282,7 +282,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         return answer
     summary = f"{request.name} would be submitted; nothing was."
     if not trial.accepted and not _spares_ticket(request, trial):
-        hint = _beside(request, snapshot)
+        hint = _beside(request, snapshot, trial.message)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
         return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
     request = await submission_facts.with_advice(context, request, trial, snapshot.active)
@@ -301,11 +301,11 @@ async def _previewed(
     return await judge(context, request, facts)
 
 
-def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:
+def _beside(request: SubmissionRequest, snapshot: Snapshot, message: str) -> str:
     """What the cluster offers instead."""
     from slurm_agent_tools.insights import capacity  # noqa: PLC0415 - for a refusal only
 
-    return capacity.beside(request.resources, snapshot.partitions)
+    return capacity.beside(request.resources, snapshot.partitions, message)
 
 
 async def _without_slurm(context: ClusterContext, request: SubmissionRequest, error: SlurmError) -> SubmitReply:

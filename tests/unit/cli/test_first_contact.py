@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(first_contact, "_WHERE", str(tmp_path / "sbin"))
     monkeypatch.setattr(workstation_place, "_OTHERS", ())
     monkeypatch.setattr(workstation_place, "find", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     return tmp_path
 
 
@@ -51,6 +53,18 @@ def test_where_the_daemons_are_the_workstation_comes_first(machine: Path, capsys
 
     assert first_contact.machine(load()).case == "parts"
     assert out.index("slurm-agent-tools workstation up") < out.index("slurm-agent-tools demo")
+
+
+@pytest.mark.parametrize("daemons", [(), ("slurmctld", "slurmd", "munged")])
+def test_root_is_offered_a_private_slurm_as_a_workstation_runs_no_jobs_of_root(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], daemons: tuple[str, ...]
+) -> None:
+    programs(machine / "sbin", *daemons)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    out = told(capsys)
+
+    assert "slurm-agent-tools devcluster up" in out
+    assert "workstation up" not in out
 
 
 def test_where_slurm_is_it_is_said_where_and_no_demo_is_offered(

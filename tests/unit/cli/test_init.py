@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -44,6 +45,23 @@ def test_an_empty_folder_gets_every_file(tmp_path, capsys):
     assert body["folder"] == str(tmp_path / "new")
     assert {file["path"]: file["action"] for file in body["files"]} == dict.fromkeys(FILES, "created")
     assert all((tmp_path / "new" / path).is_file() for path in FILES)
+
+
+def test_the_tutorials_files_are_those_of_its_page(tmp_path, capsys):
+    page = (Path(__file__).parents[3] / "docs/tutorial/first-experiment.md").read_text()
+    shown = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', page, re.MULTILINE | re.DOTALL))
+    body = told(tmp_path, capsys, "--tutorial")
+
+    assert {file["path"] for file in body["files"]} == FILES | set(shown)
+    assert {path: (tmp_path / path).read_text() for path in shown} == shown
+    assert len(shown) == 4
+
+
+def test_what_comes_next_begins_with_the_way_to_the_folder(tmp_path, monkeypatch, capsys):
+    there = tmp_path / "my runs"
+    assert told(there, capsys)["next"][0] == f"cd '{there}'"
+    monkeypatch.chdir(there)
+    assert not told(Path(), capsys)["next"][0].startswith("cd ")
 
 
 def test_the_example_is_allowed_as_it_is_and_its_metrics_can_be_read(tmp_path, monkeypatch, capsys):

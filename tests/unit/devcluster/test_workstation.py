@@ -135,6 +135,7 @@ def test_jobs_of_root_are_said_to_be_off(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     (found,) = workstation.notes(Cluster(tmp_path, 16000, "ada"))
     assert found.startswith("Jobs of root are off")
+    assert found.endswith("slurm-agent-tools devcluster up --yes")
 
 
 async def test_daemons_that_died_are_started_again_and_the_others_stay(ground):

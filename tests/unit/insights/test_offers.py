@@ -17,6 +17,7 @@ CPU = Partition(
 )  # fmt: skip
 GPU = replace(CPU, name="gpu", default=False, nodes=3, gpus_per_node=4, total_gpus=12, memory_per_node_max=500 * GIB)
 PARTITIONS = {"cpu": CPU, "gpu": GPU}
+MORE = "allocation failure: More processors requested than permitted"
 SENT = "Correct the request; nothing was sent."
 
 
@@ -40,22 +41,29 @@ SENT = "Correct the request; nothing was sent."
     ],
 )
 def test_what_is_more_than_the_partition_has_is_told(asked: Resources, told: str):
-    assert beside(asked, PARTITIONS) == f"{told} {SENT}"
+    assert beside(asked, PARTITIONS, MORE) == f"{told} {SENT}"
 
 
 def test_each_partition_of_a_list_is_told():
-    hint = beside(Resources("cpu,gpu", nodes=9), PARTITIONS)
+    hint = beside(Resources("cpu,gpu", nodes=9), PARTITIONS, MORE)
 
     assert "Partition cpu has 2 nodes" in hint
     assert "Partition gpu has 3 nodes" in hint
 
 
 def test_nodes_beyond_those_that_one_job_may_have_are_told():
-    hint = beside(Resources("cpu", nodes=2), {"cpu": replace(CPU, max_nodes=1)})
+    hint = beside(Resources("cpu", nodes=2), {"cpu": replace(CPU, max_nodes=1)}, MORE)
 
     assert "asked for: 2 nodes, where one job may have 1." in hint
 
 
 @pytest.mark.parametrize("asked", [Resources("cpu", nodes=2, cpus=128), Resources("gone", nodes=99), Resources()])
 def test_nothing_is_guessed_where_the_partition_has_it_all_or_is_not_known(asked: Resources):
-    assert beside(asked, PARTITIONS) == SENT
+    assert beside(asked, PARTITIONS, MORE) == SENT
+
+
+def test_a_user_whose_jobs_slurm_does_not_run_is_told_to_submit_as_another():
+    hint = beside(Resources("cpu", nodes=9), PARTITIONS, "allocation failure: Invalid user id")
+
+    assert hint.startswith("Slurm runs no jobs of this user")
+    assert "nodes" not in hint

@@ -170,7 +170,7 @@ def _pieces(body: Mapping[str, Any], *, every: bool) -> list[render.Piece]:
     return [
         *(render.Line(render.plain(line), "ok" if line.startswith("Works") else "failed") for line in body["verdict"]),
         *ways,
-        *_way_told("clients of this folder:", body["clients"]),
+        *_way_told(f"clients of {body['settings']['project_root']['value']}:", body["clients"]),
         *(_way_told("memory server:", [body["memory"]]) if body["memory"] is not None else []),
         *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
         render.Line("settings:", "heading"),

@@ -72,11 +72,15 @@ def machine(settings: Settings) -> MachineState:
         return MachineState("workstation", "it is a cluster of its own (workstation)", (up, ask, look))
     if place := _slurm(settings):
         return MachineState("slurm", f"Slurm's commands are in {place}", (ask, look))
+    root = os.name == "posix" and os.geteuid() == 0
+    private = ("devcluster up", "a private Slurm to try things on; a workstation runs no jobs of root")
     write = ("doctor", f"for a cluster behind a login node, after writing [clusters.NAME] into {user_file()}")
     if all(_program(name) for name in _DAEMONS):
         up = ("workstation up", "make this machine a cluster of its own, with its cores, memory and GPUs")
+        up = private if root else up
         return MachineState("parts", "no cluster, but all that one of its own needs", (up, demo, write))
     up = ("workstation up", "make it a cluster of its own; says first which packages it needs")
+    up = private if root else up
     return MachineState("nothing", "no Slurm here, and no cluster in the settings", (demo, up, write))
 
 

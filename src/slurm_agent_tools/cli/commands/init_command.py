@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,11 @@ _FILES = {
     "results/.gitkeep": None,
 }
 
+_TUTORIAL = {
+    "train.py": "init/tutorial/train.py",
+    **{f"scripts/slurm/{name}": f"init/tutorial/{name}" for name in ("train.sh", "copied.sh", "broken.sh")},
+}
+
 CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "train.py", "search": "train.py"}
 """The packaged campaigns, by what they are an example of, and the program that each runs."""
 
@@ -61,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Set up a folder of experiments for agents. Files that are there are kept as they are."
     parser.add_argument("folder", nargs="?", default=".", help="The folder (default: this one); made if missing")
     parser.add_argument(
+        "--tutorial",
+        action="store_true",
+        help="Write the files of the tutorial as well: three jobs, one of which fails",
+    )
+    parser.add_argument(
         "--campaign", metavar="KIND", help=f"Write an example of a campaign alone: {', '.join(CAMPAIGNS)}"
     )
     parser.add_argument(
@@ -75,13 +86,14 @@ def run(args: argparse.Namespace) -> int:
     """Create what is missing and say so; always 0 when every file could be written."""
     clients = client_files.chosen(args.client) if args.campaign is None else []
     files = _files(clients) if args.campaign is None else _campaign_files(args.campaign)
+    files |= _TUTORIAL if args.tutorial else {}
     folder = _folder(args.folder)
     entries = [_place(folder, path, asset) for path, asset in files.items()]
     notes = list(_left_out(folder, files))
     if args.campaign is None:
         notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients)]
     personal = list(_personal(folder, clients))
-    following = _NEXT if args.campaign is None else _campaign_next(args.campaign)
+    following = [*_way_to(folder), *(_NEXT if args.campaign is None else _campaign_next(args.campaign))]
     if args.json:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": following}
         body |= {"personal": personal} if personal else {}
@@ -132,6 +144,11 @@ def _folder(named: str) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError("folder", named, "is not a folder", hint="Name a folder, new or existing.")
     return folder
+
+
+def _way_to(folder: Path) -> list[str]:
+    """All that follows is typed in the folder."""
+    return [] if folder.resolve() == Path.cwd().resolve() else [f"cd {shlex.quote(str(folder))}"]
 
 
 def _place(folder: Path, path: str, source: str | None) -> Entry:
@@ -232,5 +249,5 @@ def _text(
     for one in personal:
         yield f"\n{one['client']} keeps its servers in {one['file']}, which is yours. Add there:"
         yield one["lines"].rstrip()
-    yield "\nNext, in this folder:"
+    yield "\nNext:"
     yield from (f"  {line}" for line in following)
