@@ -26,6 +26,7 @@ HEAVY = {
     "slurm_agent_tools.policy.evaluate", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.services.submit",
     "slurm_agent_tools.services.results", "slurm_agent_tools.services.approval", "slurm_agent_tools.services.drift",
     "slurm_agent_tools.models.report", "slurm_agent_tools.models.submission_answer", "slurm_agent_tools.models.diagnosis_answer",
+    "slurm_agent_tools.models.accounted",
 }  # fmt: skip
 STATUS = """
 import sys

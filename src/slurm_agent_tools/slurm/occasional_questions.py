@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
-from slurm_agent_tools.models.accounted import Association, NodeSpan
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
@@ -19,6 +18,7 @@ from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.models.accounted import Association, NodeSpan
     from slurm_agent_tools.slurm.commands.srun_overlap import GpuLook
     from slurm_agent_tools.slurm.questions import ClusterInfo, CommandRunner
 
