@@ -34,7 +34,7 @@ def steps(folder: Path, dist: Path) -> Iterator[Step]:
     """All of them; `dist` has what `make dist` made, when the first is asked for."""
     _hand_over(folder, dist)
     python = View(layer=PYTHON_ONLY)
-    yield Step("Python only", python, ("sh", "-c", f"apt-get update -q && {_TAKE} && {_GIVE}"))
+    yield Step("Python only", python, ("sh", "-c", f"(apt-get update -q && {_TAKE} && {_GIVE}) >/dev/null"))
     ways = ("python3", "tests/bare/install_ways.py", DIST)
     user = View(user=system.NEWCOMER, over=PYTHON_ONLY, layer=INSTALLED)
     yield Step("wheel, pipx, uv and bundle, by a newcomer", user, ways)

@@ -17,6 +17,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def answers(name: str, command: str, cwd: Path, env: Mapping[str, str] = HELD) -
     given = dict(pair.split("=", 1) for pair in login.split("\0") if "=" in pair)
     words = [CLIENT, HERE / "mcp_client.py", *shlex.split(command)]
     with way(name):
-        subprocess.run(words, cwd=cwd, env=given | env, check=True)
+        done = subprocess.run(words, cwd=cwd, env=given | env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{command}\n{done.stdout}{done.stderr}")
 
 
 def as_the_manifest_says(bundle: Path, project: Path) -> tuple[str, dict[str, str]]:
@@ -95,18 +98,24 @@ def main() -> None:
         typed(f". ~/tools/bin/activate && {of_the_page('pip install --no-index', wheel)}", {})
     answers("pip: answers", f"{HOME}/tools/bin/slurm-agent-tools serve", project)
 
-    with way("pipx: installed"):
-        typed(of_the_page("pipx install", wheel))
-    answers("pipx: answers", "slurm-agent-tools serve", project)
-    typed("pipx uninstall slurm-agent-tools")
-
     with way("uv itself, by pipx"):
         typed("pipx install uv")
-    answers("uvx: answers", f"uvx --quiet --from {wheel} slurm-agent-tools serve", project)
+    with ThreadPoolExecutor() as beside:  # pipx takes as long as all that uv does, and shares nothing with it
+        others = beside.submit(without_installing, bundle, wheel, project)
+        with way("pipx: installed"):
+            typed(of_the_page("pipx install", wheel))
+        answers("pipx: answers", "slurm-agent-tools serve", project)
+        typed("pipx uninstall slurm-agent-tools")
+        others.result()
+
     with way("uv tool: installed"):
         typed(of_the_page("uv tool install", wheel))
     answers("uv tool: answers", "slurm-agent-tools serve", project)
 
+
+def without_installing(bundle: Path, wheel: Path, project: Path) -> None:
+    """What leaves no command: uvx, and the bundle in Claude Desktop."""
+    answers("uvx: answers", f"uvx --quiet --from {wheel} slurm-agent-tools serve", project)
     unpacked = HOME / "bundle"
     zipfile.ZipFile(bundle).extractall(unpacked)
     command, env = as_the_manifest_says(unpacked, project)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from tests.own_environment import interpreter
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 HOME = Path("/var/tmp/slurm-agent-tools-release")
+BARE = (sys.executable, str(ROOT / "scripts/bare"))
+CANNOT_BE_MADE = 69
+BARE_ALONE = pytest.mark.skipif(
+    os.environ.get("SLURM_AGENT_TEST_BARE") != "yes",
+    reason="makes a bare system, which takes a while: `make test-install` does",
+)
 
 
 def ran(*argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, seconds: float = 600) -> str:
@@ -47,3 +54,14 @@ def wheel(built: Path) -> Path:
 def tools() -> Path:
     """The folder of twine, pipx and what checks a bill of materials; installed on first use."""
     return interpreter(HOME, (HERE / "requirements.txt",)).parent
+
+
+@pytest.fixture(scope="session")
+def bare_system() -> Iterator[Path]:
+    """A bare system, with what is committed."""
+    with tempfile.TemporaryDirectory(prefix="slurm-bare-", dir=os.environ.get("TMPDIR", "/var/tmp")) as name:
+        made = subprocess.run([*BARE, "make", name], capture_output=True, text=True, check=False)
+        if made.returncode == CANNOT_BE_MADE:
+            pytest.skip(made.stderr.strip())
+        assert made.returncode == 0, made.stderr
+        yield Path(name)
