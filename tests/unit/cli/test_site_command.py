@@ -285,3 +285,12 @@ def test_systemds_own_checker_takes_the_units_and_finds_little_to_fear(tmp_path)
     words = ["systemd-analyze", "verify", *(str(tmp_path / name) for name in names)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert (done.returncode, SERVICE in done.stderr) == (0, False), done.stderr
+    words = ["systemd-analyze", "security", "--no-pager", "--offline=yes", str(tmp_path / names[1])]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
+    exposed = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert exposed is not None, done
+    assert float(exposed[1]) <= MOST_EXPOSED, done.stdout
+
+
+MOST_EXPOSED = 1.5
+"""Of 10, as systemd counts it: what is left is the network, by which it asks Slurm, and Unix sockets."""

@@ -265,6 +265,8 @@ async def _served(config: SiteConfig) -> None:
             group.start_soon(page.serve, shown.extra(SocketAttribute.raw_socket))  # noqa: S610 - as above
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as told:
             async for _ in told:
+                if page is not None:
+                    await page.end()
                 group.cancel_scope.cancel()
                 break
     users.close()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -43,6 +44,9 @@ LIMITS = HttpSettings(max_connections=64, per_minute=120, max_calls=8)
 _LINKS, _NEW = 16, 64
 """Pages of one user, and new passkeys of everybody, that are kept at once; the oldest ends."""
 
+_LAST = 5.0
+"""Seconds for answers under way when the service ends."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._+-]{0,99}")
 
 
@@ -69,10 +73,21 @@ class SitePage:
         self._counted: dict[str, int] = {}
         self._new: dict[str, tuple[str, bytes]] = {}
         self._limits = RequestLimits(LIMITS)
+        self._server: HttpServer | None = None
+        self._ended = anyio.Event()
 
     async def serve(self, listens: socket.socket) -> None:
-        """Answer on this socket until it is cancelled."""
-        await HttpServer(connections.terms(self, LIMITS)).serve(sockets=[listens])
+        """Answer on this socket until `end`."""
+        self._server = HttpServer(connections.terms(self, LIMITS))
+        await self._server.serve(sockets=[listens])
+        self._ended.set()
+
+    async def end(self) -> None:
+        """Stop, once what is being answered is answered, or after some seconds."""
+        if self._server is not None:
+            self._server.should_exit = True
+            with anyio.move_on_after(_LAST):
+                await self._ended.wait()
 
     def link(self, user: UnixUser, project: str, name: str) -> str:
         """Where this question of the user's can be read and answered."""

@@ -229,7 +229,7 @@ async def test_the_page_answers_on_its_own_socket_and_ends_with_the_service(tmp_
             group.start_soon(ada.page.serve, raw)
             answer = await browser.get(ada.link.replace("https", "http"))
             assert "All that would run" in answer.text
-            group.cancel_scope.cancel()
+            await ada.page.end()
 
 
 @pytest.mark.parametrize(
