@@ -1,19 +1,17 @@
 """The audit never takes silence for "nothing found"."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def audit(monkeypatch):
-    spec = importlib.util.spec_from_file_location("audit_script", ROOT / "scripts/audit.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("audit")
     monkeypatch.setattr(module, "differing", lambda _: [])
     return module
 

@@ -1,22 +1,16 @@
 """`make coverage` fails for every limit that is not held, and for every exception that nobody needs."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def covered():
-    spec = importlib.util.spec_from_file_location("covered_script", ROOT / "scripts/covered.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    return script("covered")
 
 
 @pytest.fixture

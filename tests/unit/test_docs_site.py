@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import tomllib
@@ -10,18 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "scripts/docs_site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs_site")
 
 
 def test_every_page_stands_once_in_the_navigation(site: ModuleType) -> None:

@@ -91,6 +91,15 @@ def test_a_workflow_starts_targets_and_scripts_that_there_are(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_git_works_in_a_container_whose_checkout_belongs_to_another_user(path: Path) -> None:
+    for job in document(path)["jobs"].values():
+        told = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+        checkout = next(number for number, step in enumerate(told) if "actions/checkout" in step)
+        if "container" in job:
+            assert told[checkout + 1] == 'git config --global --add safe.directory "$GITHUB_WORKSPACE"'
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_every_action_is_held_to_a_commit_and_no_text_of_others_gets_into_a_shell(path: Path) -> None:
     used = [line.strip().removeprefix("- ") for line in path.read_text().splitlines() if "uses:" in line]
     found = [ACTION.fullmatch(line) for line in used]

@@ -1,20 +1,17 @@
 """`make pins` asks uv over the project's own files."""
 
-import importlib.util
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def pins():
-    spec = importlib.util.spec_from_file_location("pins_script", ROOT / "scripts/pins.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("pins")
 
 
 def test_uv_is_asked_over_the_project_as_it_is_but_for_the_word_that_it_is_not_uvs_to_manage(pins):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import itertools
 import json
 import re
@@ -14,6 +13,7 @@ from urllib.parse import parse_qs, urlparse
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 from slurm_agent_tools.api.catalogue import TOOLS
 
@@ -25,13 +25,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def pictures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("moving_picture", ROOT / "scripts/moving_picture.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its records look for their types
-    spec.loader.exec_module(module)
-    return module
+    return script("moving_picture")
 
 
 def test_it_is_read_in_two_minutes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -11,10 +10,10 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.cli import main
@@ -24,15 +23,6 @@ ROOT = Path(__file__).parents[2]
 SERVER = json.loads((ROOT / "server.json").read_text())
 CONTAINER = (ROOT / "Containerfile").read_text().replace("\\\n", " ")
 MODULES = ROOT / "deploy/modulefiles/slurm-agent-tools"
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"shipped_{name}", ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # --- server.json: the rules of the registry's schema of 2025-12-11 ------------------------------------------------------

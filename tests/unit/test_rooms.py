@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.unit.shipped_scripts import script
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "modules.md"
@@ -15,13 +14,7 @@ PAGE = ROOT / "docs" / "reference" / "modules.md"
 
 @pytest.fixture(scope="module")
 def layouts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rooms_of_source", ROOT / "scripts" / "rooms.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its records look for their types
-    spec.loader.exec_module(module)
-    return module
+    return script("rooms")
 
 
 def test_the_source_breaks_no_rule(layouts: ModuleType) -> None:
