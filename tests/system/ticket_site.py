@@ -90,12 +90,12 @@ class Site:
 
 
 @contextmanager
-def private() -> Iterator[Site]:
+def private(extra_conf: str = "") -> Iterator[Site]:
     """A cluster of its own, up and with the plugin."""
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        cluster = anyio.run(partial(lifecycle.up, folder, slurm=VERSION, yes=True))
+        cluster = anyio.run(partial(lifecycle.up, folder, slurm=VERSION, yes=True, extra_conf=extra_conf))
         made = Site(Place(cluster, cluster.project), folder / "tickets")
         prepare(made)
         yield made
@@ -137,9 +137,13 @@ def owner_of_controller(site: Site) -> str:
 
 
 def manage(site: Site, *argv: str) -> None:
-    env = {"PATH": os.environ["PATH"], **site.place.cluster.environment()}
-    done = subprocess.run(argv, capture_output=True, env=env, cwd="/", timeout=60, check=False)
+    done = asked_by_root(site, *argv)
     assert done.returncode == 0, (argv, done.stderr)
+
+
+def asked_by_root(site: Site, *argv: str) -> subprocess.CompletedProcess[bytes]:
+    env = {"PATH": os.environ["PATH"], **site.place.cluster.environment()}
+    return subprocess.run(argv, capture_output=True, env=env, cwd="/", timeout=60, check=False)
 
 
 def sbatch(site: Site, *words: str, script: bytes = SCRIPT, user: str | None = None) -> tuple[str | None, str]:

@@ -450,10 +450,15 @@ local function safely(uid, tell, decide)
   return told and code or -1
 end
 
+-- What is answered to a submission and to a change. Where the site gives tickets, tickets.lua puts its own in place.
+local answer_submission = function(job, uid) return answer(judge_submission(job), uid, true) end
+local answer_change = function(job, record, uid) return answer(judge_change(job, record), uid, false) end
+
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
-    if exempt(job, uid, stated(job, "account") or job.default_account) then return slurm.SUCCESS end
-    local code = answer(judge_submission(job), uid, true)
+    local account = stated(job, "account") or job.default_account
+    if exempt(job, uid, account) then return slurm.SUCCESS end
+    local code = answer_submission(job, uid, account)
     job.requeue = 0
     return code
   end)
@@ -462,6 +467,6 @@ end
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
-    return answer(judge_change(job, record), uid, false)
+    return answer_change(job, record, uid)
   end)
 end

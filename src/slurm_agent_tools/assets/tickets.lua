@@ -6,10 +6,21 @@ local ASK = "ask through slurm-agent-tools connect"
 
 local KEYS = {
   "uid", "expires", "time", "memory", "gpumemory", "gpus", "cpus", "nodes", "tasks", "once", "whole", "partition", "qos",
-  "account", "dependency",
+  "account", "dependency", "licenses", "reservation", "gres",
 }
-local NAMES = { partition = true, qos = true, account = true, dependency = true }
+local NAMES = {
+  partition = true, qos = true, account = true, dependency = true, licenses = true, reservation = true, gres = true,
+}
 local UNBOUNDED = { time = true, memory = true, gpumemory = true } -- which a person may allow: `-`, here math.huge
+
+-- What no ticket says, so that no job gets it with one. Of cores kept for the system only later versions tell, and a job
+-- that names them gets whole nodes.
+local NEVER = {
+  burst_buffer = "--bb", container = "--container", container_id = "--container-id", core_spec = "--core-spec",
+  thread_spec = "--thread-spec", network = "--network", clusters = "--clusters",
+}
+local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
+local SPREAD_JOB = 256 -- among bitflags: a GPU on each of several nodes for one that was asked for
 
 -- With one of these in its environment a shell, or every program, runs something else before the script.
 local FOREIGN_CODE = { "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT" }
@@ -99,20 +110,20 @@ else
   end
 
   local function load_spent() -- and leave out those whose time is over
-    local now, kept, dropped, known = os.time(), {}, false, {}
-    local text, reason, number = read_file(TICKETS.spent)
-    if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
-    for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
-      if tonumber(expires) >= now then
+    local now, kept, other, known = os.time(), {}, false, {}
+    for place, path in ipairs({ TICKETS.spent, TICKETS.spent_before }) do -- with the key before this one
+      local text, reason, number = read_file(path)
+      if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
+      for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
         nonce = string.sub(nonce, -32) -- behind half a line, which a full disk left
-        known[nonce] = true
-        kept[#kept + 1] = nonce .. " " .. expires .. "\n"
-      else
-        dropped = true
+        local over = tonumber(expires) < now
+        other = other or over == (place == 1)
+        if not over and not known[nonce] then kept[#kept + 1] = nonce .. " " .. expires .. "\n" end
+        known[nonce] = known[nonce] or not over
       end
     end
     used, lines = known, 0
-    if not dropped then return remember("") end
+    if not other then return remember("") end
     local draft = TICKETS.spent .. ".new"
     local file = assert(io.open(draft, "w"))
     assert(file:write(table.concat(kept)))
@@ -221,6 +232,38 @@ local function over_names(found, source, most)
   end
 end
 
+-- What a job takes beside CPUs, memory and time. Types of GPUs count as `gpu:a100`, all else with its number, `nvme:2`.
+local function over_others(found, source, most, cpus)
+  for _, field in ipairs({ "licenses", "reservation" }) do
+    local value = stated(source, field)
+    if value ~= nil and not most[field][value] then
+      refuse(found, field, string.format("%s %s is not in its ticket", field, value))
+    end
+  end
+  for _, field in ipairs(OF_GRES) do
+    for item in string.gmatch(string.lower(stated(source, field) or ""), "[^,%s]+") do
+      local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "=", ":")
+      if string.find(name, "^gpu:") then name = string.gsub(name, ":%d+[kmgt]?$", "") end
+      local of_task = tonumber(string.match(name, "^cpu:(%d+)$") or math.huge)
+      if name ~= "gpu" and of_task > cpus and not most.gres[name] then
+        refuse(found, "gres", string.format("%s is not in its ticket", name))
+      end
+    end
+  end
+end
+
+local function never_with_a_ticket(found, source)
+  for field, option in pairs(NEVER) do
+    local value = stated(source, field)
+    if value ~= nil and value ~= slurm.NO_VAL16 then
+      refuse(found, "directives", string.format("%s is in no ticket; leave it out", option))
+    end
+  end
+  if math.floor((source.bitflags or 0) / SPREAD_JOB) % 2 == 1 then
+    refuse(found, "directives", "--spread-job is in no ticket; leave it out")
+  end
+end
+
 -- A job that waits for another was counted as none beside it.
 local function other_dependency(found, value, most)
   if next(most.dependency) ~= nil and not most.dependency[value or ""] then
@@ -249,6 +292,8 @@ local function judge_with_ticket(job, most)
   over_time(found, get("time_limit"), most)
   over_whole_nodes(found, get("shared"), most)
   over_names(found, job, most)
+  over_others(found, job, most, shape.cpus_per_task)
+  never_with_a_ticket(found, job)
   other_dependency(found, stated(job, "dependency"), most)
   if next(most.partition) ~= nil and get("partition") == nil then
     refuse(found, "partition", "name the partition of its ticket")
@@ -311,6 +356,8 @@ local function judge_change_with_ticket(job, record, most)
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)
   over_names(found, job, most)
+  over_others(found, job, most, 0)
+  never_with_a_ticket(found, job)
   if job.dependency ~= nil then other_dependency(found, job.dependency, most) end
   if stated(job, "array_inx") ~= nil then
     local throttle = new_throttle(job)
@@ -344,37 +391,29 @@ local function judge_without_ticket(job, account)
   return found
 end
 
-function slurm_job_submit(job, parts, uid)
-  return safely(uid, true, function()
-    local account = stated(job, "account") or job.default_account
-    if exempt(job, uid, account) then return slurm.SUCCESS end
-    local word, rest = take_ticket(job.comment)
-    local found, claim
-    if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, account) end
-    local code = answer(found, uid, true)
-    job.requeue = 0
-    if claim ~= nil and code == slurm.SUCCESS then
-      job.comment = marked(claim.nonce, rest)
-      job.admin_comment = claim.nonce .. ":" .. claim.text
-      slurm.log_info("slurm-agent-tools floor: uid %.0f spent ticket %s", uid, claim.nonce)
-    end
-    return code
-  end)
+answer_submission = function(job, uid, account)
+  local word, rest = take_ticket(job.comment)
+  local found, claim
+  if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, account) end
+  local code = answer(found, uid, true)
+  if claim ~= nil and code == slurm.SUCCESS then
+    job.comment = marked(claim.nonce, rest)
+    job.admin_comment = claim.nonce .. ":" .. claim.text
+    slurm.log_info("slurm-agent-tools floor: uid %.0f spent ticket %s", uid, claim.nonce)
+  end
+  return code
 end
 
-function slurm_job_modify(job, record, parts, uid)
-  return safely(uid, false, function()
-    if exempt(job, uid, record.account) then return slurm.SUCCESS end
-    local most, nonce = ceilings_of(record)
-    if most ~= nil then
-      local code = answer(judge_change_with_ticket(job, record, most), uid, false)
-      if job.comment ~= nil then job.comment = marked(nonce, job.comment) end
-      return code
-    end
-    local found = judge_change(job, record)
-    if agents_account(job.account) then
-      refuse(found, "ticket", "jobs of this account need a ticket; " .. ASK)
-    end
-    return answer(found, uid, false)
-  end)
+answer_change = function(job, record, uid)
+  local most, nonce = ceilings_of(record)
+  if most ~= nil then
+    local code = answer(judge_change_with_ticket(job, record, most), uid, false)
+    if job.comment ~= nil then job.comment = marked(nonce, job.comment) end
+    return code
+  end
+  local found = judge_change(job, record)
+  if agents_account(job.account) then
+    refuse(found, "ticket", "jobs of this account need a ticket; " .. ASK)
+  end
+  return answer(found, uid, false)
 end

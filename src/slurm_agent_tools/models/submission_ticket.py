@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 COMMENT_WORD = "ticket="
@@ -32,7 +33,7 @@ _NONE = "-"
 
 _KEYS = (
     "uid", "expires", "time", "memory", "gpumemory", "gpus", "cpus", "nodes", "tasks", "once", "whole", "partition",
-    "qos", "account", "dependency",
+    "qos", "account", "dependency", "licenses", "reservation", "gres",
 )  # fmt: skip
 
 _OPEN = frozenset({"time", "memory", "gpumemory"})
@@ -44,7 +45,8 @@ class Ceilings:
 
     `expires` in seconds of the epoch, `time_limit` in minutes, memory in MiB; None is without a limit, as a person may
     allow it. `partitions`, `qos` and `account`: what the job may name; with none of them it may name none.
-    `dependency`: what it waits for, since one that waits for another counts as none beside it.
+    `dependency`: what it waits for, since one that waits for another counts as none beside it. `licenses` and
+    `reservation`: as they were written. `gres`: types of GPUs as `gpu:a100`, all else with its number, `nvme:2`.
     """
 
     uid: int
@@ -62,6 +64,9 @@ class Ceilings:
     qos: str | None = None
     account: str | None = None
     dependency: str | None = None
+    licenses: str | None = None
+    reservation: str | None = None
+    gres: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -70,10 +75,8 @@ class Ceilings:
             self.uid, self.expires, self.time_limit, self.memory_per_node, self.memory_per_gpu, self.gpus, self.cpus,
             self.nodes, self.array_tasks, self.array_at_once, int(self.whole_nodes),
         )  # fmt: skip
-        names = (
-            ":".join(map(_encoded, self.partitions)) or _NONE,
-            *(_NONE if name is None else _encoded(name) for name in (self.qos, self.account, self.dependency)),
-        )
+        single = (self.qos, self.account, self.dependency, self.licenses, self.reservation)
+        names = (_list(self.partitions), *(_list([] if name is None else [name]) for name in single), _list(self.gres))
         values = [*(_NONE if number is None else str(number) for number in numbers), *names]
         return ",".join(f"{key}={value}" for key, value in zip(_KEYS, values, strict=True))
 
@@ -87,11 +90,11 @@ def parse_ceilings(text: str) -> Ceilings:
     numbers = [_number(key, value) for key, value in zip(_KEYS, values[:11], strict=False)]
     uid, expires, time_limit, node, gpu, *counts, whole = numbers
     gpus, cpus, nodes, tasks, once = (count or 0 for count in counts)
-    partition, qos, account, dependency = values[11:]
+    partition, *single, gres = values[11:]
+    qos, account, dependency, licenses, reservation = (None if one == _NONE else _decoded(one) for one in single)
     made = Ceilings(
         uid or 0, expires or 0, time_limit, node, gpu, gpus, cpus, nodes, tasks, once, bool(whole),
-        () if partition == _NONE else tuple(map(_decoded, partition.split(":"))),
-        *(None if name == _NONE else _decoded(name) for name in (qos, account, dependency)),
+        _names(partition), qos, account, dependency, licenses, reservation, _names(gres),
     )  # fmt: skip
     if made.text != text:
         raise ValueError(f"not the ceilings of a ticket: {text!r}")
@@ -104,6 +107,14 @@ def _number(key: str, value: str) -> int | None:
     if not _NUMBER.fullmatch(value):
         raise ValueError(f"{key} of a ticket is no number: {value!r}")
     return int(value)
+
+
+def _list(names: Iterable[str]) -> str:
+    return ":".join(map(_encoded, names)) or _NONE
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == _NONE else tuple(map(_decoded, text.split(":")))
 
 
 def _encoded(name: str) -> str:

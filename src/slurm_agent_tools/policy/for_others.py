@@ -68,6 +68,11 @@ class TicketSource:
     keys: tuple[str, ...] = ()
     spent: str | None = None
 
+    @property
+    def spent_before(self) -> list[str]:
+        """Where the plugin noted them beside the old key: else a change of keys would make spent tickets good again."""
+        return [path for path in (f"{key}.spent" for key in self.keys[1:]) if path != self.spent]
+
     @classmethod
     def parse(cls, text: str, spent: str | None = None) -> TicketSource:
         """Of `files:FOLDER` or `hmac:KEYFILE[,OLDKEYFILE]`. Raises InputError."""
@@ -161,6 +166,7 @@ def _ticket_settings(site: Site, source: TicketSource) -> list[str]:
         where = [
             f"  keys = {{ {', '.join(map(_quoted, source.keys))} }},",
             f"  spent = {_quoted(source.spent or '')}, -- in a folder of SlurmUser's own",
+            *(f"  spent_before = {_quoted(path)}," for path in source.spent_before),
             f"  script_bytes = {LARGEST_SIGNED_SCRIPT},",
             f"  word_bytes = {LONGEST_SIGNED_TICKET},",
         ]

@@ -32,6 +32,10 @@ SHORTEST_KEY = 32
 
 _MIB = 2**20
 
+_GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+
+_COUNT = re.compile(r":\d+[kmgt]?$")
+
 _PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
 """The controller counts them as no GPU at all, and refuses them."""
 
@@ -80,7 +84,30 @@ def ceilings(
         qos=request.qos,
         account=account,
         dependency=request.dependency or None,
+        licenses=_stated(request, "licenses"),
+        reservation=_stated(request, "reservation"),
+        gres=_gres(request),
     )
+
+
+def _stated(request: JobRequest, option: str) -> str | None:
+    found = request.find(option)
+    return (found[-1].value or None) if found else None
+
+
+def _gres(request: JobRequest) -> tuple[str, ...]:
+    """Types of GPUs, and what else stands beside GPUs and CPUs, in the words by which the plugin compares them."""
+    items = [item for option in _GPUS for item in (f"gpu:{one}" for one in _items(request, option))]
+    items += [
+        re.sub(r"^gres[:/]", "", item) for option in ("gres", "tres-per-task") for item in _items(request, option)
+    ]
+    plain = [_COUNT.sub("", item) if item.startswith("gpu:") else item for item in items]
+    return tuple(dict.fromkeys(item for item in plain if item != "gpu" and not re.fullmatch(r"cpu:\d+", item)))
+
+
+def _items(request: JobRequest, option: str) -> list[str]:
+    text = (_stated(request, option) or "").lower().replace("=", ":")
+    return [item for item in re.split(r"[,\s]+", text) if item]
 
 
 def _mebibytes(size: int | None) -> int | None:

@@ -100,4 +100,4 @@ def test_a_ticket_needs_a_number_and_a_hash_that_are_such():
 
 def test_names_with_signs_of_the_text_are_written_as_numbers():
     text = replace(PLAIN, partitions=("a,b", "c:d"), qos="x.y-z", account="-").text
-    assert text.endswith("partition=a%2Cb:c%3Ad,qos=x%2Ey%2Dz,account=%2D,dependency=-")
+    assert "partition=a%2Cb:c%3Ad,qos=x%2Ey%2Dz,account=%2D,dependency=-," in text

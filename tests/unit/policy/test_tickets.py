@@ -38,6 +38,14 @@ def test_ceilings_are_those_of_the_worst_placement_in_the_controllers_units():
     )  # fmt: skip
 
 
+def test_licenses_reservation_types_of_gpus_and_other_gres_are_bound_in_the_plugins_words():
+    made = allowed("--time=5", "--mem=1G", "--licenses=matlab:2,ansys", "--reservation=lab", "--gpus=A100:1,h100")
+    assert (made.licenses, made.reservation, made.gres) == ("matlab:2,ansys", "lab", ("gpu:a100", "gpu:h100"))
+    words = ("--gres=gpu:2,nvme:1", "--tres-per-task=cpu=2,gres/gpu:h100=1,license/matlab=1")
+    assert allowed("--time=5", "--mem=1G", *words).gres == ("nvme:1", "gpu:h100", "license/matlab:1")
+    assert allowed("--time=5", "--mem=1G", "--gpus-per-node=2").gres == ()
+
+
 def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node_has():
     words = ("--time=10", "--gpus=4", "--mem=16G", "--nodes=1-2")
     assert allowed(*words).memory_per_gpu == 16 * 1024

@@ -40,7 +40,8 @@ LARGE: dict[str, object] = {
 
 CEILINGS = Ceilings(
     uid=USER, expires=0, time_limit=3000, memory_per_node=65536, memory_per_gpu=65536, gpus=8, cpus=8, nodes=2,
-    array_tasks=10, array_at_once=2, partitions=("gpu", "big"),
+    array_tasks=10, array_at_once=2, partitions=("gpu", "big"), licenses="matlab:2", reservation="lab",
+    gres=("gpu:a100", "nvme:2"),
 )  # fmt: skip
 
 
@@ -300,6 +301,11 @@ RECORD = {
         ({"array_inx": "%2"}, True), ({"array_inx": "%3"}, False), ({"array_inx": "%0"}, False),
         ({"num_tasks": 9}, False), ({"comment": "x"}, True), ({}, True), ({"req_nodes": "gpu[01-02]"}, True),
         ({"req_nodes": "gpu[01-03]"}, False), ({"req_nodes": "gpu[1,2],cpu7"}, False), ({"gres": "shard:2"}, False),
+        ({"licenses": "matlab:2"}, True), ({"licenses": ""}, True), ({"licenses": "matlab:3"}, False),
+        ({"licenses": "ansys"}, False), ({"reservation": "lab"}, True), ({"reservation": "other"}, False),
+        ({"tres_per_node": "gres:nvme:2"}, True), ({"tres_per_node": "gres/nvme=2"}, True), ({"gres": "nvme:4"}, False),
+        ({"tres_per_job": "gres:gpu:h100:2", "min_mem_per_node": 16384}, False), ({"tres_per_task": "cpu:2"}, False),
+        ({"burst_buffer": "x"}, False), ({"core_spec": 0}, False), ({"core_spec": 65534}, True), ({"container": "/x"}, False),
     ],
 )  # fmt: skip
 def test_the_owner_can_change_a_job_within_the_ceilings_in_its_admin_comment(fields: dict[str, object], good: bool):

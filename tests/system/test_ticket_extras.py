@@ -1,0 +1,140 @@
+"""On a real controller: one ticket is one run, and what a job takes beside CPUs, memory and time is in it or nowhere.
+
+The cluster is this module's own: it has licences, and it sends jobs back to the queue by what they end with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.system.site_service import wait
+from tests.system.ticket_site import Site, asked_by_root, manage, private, sbatch
+
+pytestmark = pytest.mark.proves("tickets-hold")
+
+CONF = "Licenses=matlab:10,ansys:5\nGresTypes=gpu,nvme\nRequeueExit=42\nRequeueExitHold=43\nJobRequeue=1\n"
+SMALL = ("--partition=cpu", "--nodes=1", "--time=5", "--mem=100M")
+GPU = ("--partition=gpu", "--nodes=1", "--gpus=a100:1", "--mem=1G", "--time=5")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with private(CONF) as made:
+        for user in (made.place.cluster.user, "root"):
+            words = ("starttime=now+1day", "duration=60", "nodecnt=1", f"users={user}")
+            manage(made, "scontrol", "create", "reservation", f"reservationname=of-{user}", *words)
+        yield made
+
+
+def given(site: Site, words: tuple[str, ...], script: bytes = b"#!/bin/bash\nsleep 60\n") -> str:
+    """A job let in with a ticket for just that, held."""
+    job_id, said = sbatch(site, *words, f"--comment={site.give(site.ceilings(words), script)}", script=script)
+    assert job_id, said
+    return job_id
+
+
+def field(site: Site, job_id: str, name: str) -> str:
+    found = re.search(rf"(?:^|\s){name}=(\S*)", site.place.slurm("scontrol", "show", "job", job_id))
+    assert found, name
+    return found[1]
+
+
+# --- Beside CPUs, memory and time -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "--licenses=matlab:2", "--reservation=of-researcher", "--gres=nvme:1", "--container=/srv/bundle",
+        "--bb=capacity=1G", "--network=x", "--spread-job",
+    ],
+)  # fmt: skip
+def test_a_ticket_that_does_not_say_so_brings_nothing_beside(site: Site, more: str):
+    word = site.give(site.ceilings(SMALL))
+    job_id, said = sbatch(site, *SMALL, more, f"--comment={word}")
+    assert job_id is None
+    assert "in its ticket" in said or "is in no ticket" in said, said
+    assert sbatch(site, *SMALL, f"--comment={word}")[0]
+
+
+@pytest.mark.parametrize(
+    ("judged", "other"),
+    [("--licenses=matlab:2", "--licenses=matlab:3"), ("--gres=nvme:1", "--gres=nvme:2"),
+     ("--reservation=of-researcher", "--reservation=of-root"), ("--gpus=a100:1", "--gpus=h100:1")],
+)  # fmt: skip
+def test_what_a_ticket_says_is_let_in_to_the_letter(site: Site, judged: str, other: str):
+    words = (*(GPU if "gpus" in judged else SMALL), judged)
+    word = site.give(site.ceilings(words))
+    job_id, said = sbatch(site, *words, other, f"--comment={word}")
+    assert job_id is None
+    assert "is not in its ticket" in said
+    job_id, said = sbatch(site, *words, f"--comment={word}")
+    assert job_id, said
+
+
+def test_no_change_by_the_owner_adds_what_the_ticket_does_not_say(site: Site):
+    plain = given(site, SMALL)
+    more = given(site, (*SMALL, "--licenses=matlab:2", "--gres=nvme:1"))
+    gpu = given(site, GPU)
+    for job_id, change, good in (
+        (plain, "Licenses=matlab:1", False), (plain, "ReservationName=of-researcher", False), (plain, "Gres=nvme:1", False),
+        (plain, "TresPerNode=gres:nvme:1", False), (plain, "TresPerTask=gres:nvme:1", False), (plain, "CoreSpec=0", False),
+        (plain, "BurstBuffer=x", False), (plain, "Switches=1@5", True), (more, "Licenses=matlab:3", False),
+        (more, "Licenses=matlab:2,ansys", False), (more, "Gres=nvme:2", False), (more, "Licenses=matlab:2", True),
+        (more, "Licenses=", True), (gpu, "TresPerJob=gres:gpu:h100:1", False),
+    ):  # fmt: skip
+        done = site.place.run(["scontrol", "update", f"JobId={job_id}", change])
+        assert (done.returncode == 0) is good, (change, done.stderr)
+    assert field(site, plain, "Licenses") == "(null)"
+    assert field(site, more, "Licenses") in {"", "(null)"}
+
+
+# --- One ticket is one run --------------------------------------------------------------------------------------------
+
+
+def test_neither_owner_nor_administrator_sends_a_job_with_a_ticket_back_to_the_queue(site: Site):
+    job_id = given(site, (*SMALL, "--requeue"))
+    site.place.slurm("scontrol", "release", job_id)
+    wait(lambda: field(site, job_id, "JobState") == "RUNNING", "the job")
+    for words in (("requeue",), ("requeuehold",), ("requeuehold", "State=SpecialExit")):
+        argv = ["scontrol", *words, job_id]
+        for done in (site.place.run(argv), asked_by_root(site, *argv)):
+            assert b"presently disabled" in done.stdout + done.stderr, words
+    site.place.slurm("scancel", job_id)
+    wait(lambda: field(site, job_id, "JobState") == "CANCELLED", "its end")
+    assert site.place.run(["scontrol", "requeue", job_id]).returncode != 0
+    assert field(site, job_id, "Restarts") == "0"
+
+
+def test_a_job_with_a_ticket_that_is_preempted_or_loses_its_node_does_not_come_back(site: Site):
+    manage(site, "sacctmgr", "-i", "add", "qos", "lowest", "Priority=1", "PreemptMode=requeue")
+    manage(site, "sacctmgr", "-i", "modify", "qos", "high", "set", "Preempt+=lowest")
+    manage(site, "sacctmgr", "-i", "modify", "user", site.place.cluster.user, "set", "qos+=lowest,high")
+    node = site.place.slurm("sinfo", "--noheader", "--Node", "--partition=cpu", "--format=%N").split()[-1]
+    whole = (*SMALL, f"--nodelist={node}", "--ntasks=1", "--cpus-per-task=64")
+    low = given(site, (*whole, "--qos=lowest", "--requeue"))
+    site.place.slurm("scontrol", "release", low)
+    wait(lambda: field(site, low, "JobState") == "RUNNING", "the job")
+    high = given(site, (*whole, "--qos=high"))
+    site.place.slurm("scontrol", "release", high)
+    wait(lambda: field(site, low, "JobState") == "PREEMPTED", "the job to be preempted")
+    wait(lambda: field(site, high, "JobState") == "RUNNING", "the other one")
+    manage(site, "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=tried")
+    try:
+        wait(lambda: field(site, high, "JobState") == "NODE_FAIL", "the job to lose its node")
+    finally:
+        asked_by_root(site, "scontrol", "update", f"NodeName={node}", "State=RESUME")  # it may be back by itself
+    for job_id in (low, high):
+        assert (field(site, job_id, "Restarts"), field(site, job_id, "Requeue")) == ("0", "0")
+
+
+@pytest.mark.parametrize(("code", "state"), [(42, "PENDING"), (43, "SPECIAL_EXIT")])
+def test_what_slurm_conf_sends_back_by_its_exit_code_comes_back_under_its_ticket(site: Site, code: int, state: str):
+    """Slurm asks nobody then, and Requeue=0 is no hindrance: so `site check` calls it wrong."""
+    job_id = given(site, SMALL, f"#!/bin/bash\nexit {code}\n".encode())
+    site.place.slurm("scontrol", "release", job_id)
+    wait(lambda: field(site, job_id, "Restarts") == "1", "the job to come back")
+    assert (field(site, job_id, "JobState"), field(site, job_id, "Requeue")) == (state, "0")
+    site.place.slurm("scancel", job_id)
