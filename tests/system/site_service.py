@@ -57,6 +57,7 @@ class SiteOnCluster:
 
     place: Place
     folder: Path
+    account: str = ACCOUNT
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -138,11 +139,12 @@ def signer(site: SiteOnCluster) -> str:
     return " ".join(path.with_suffix(".pub").read_text().split()[:2])
 
 
-def configure(site: SiteOnCluster) -> None:
+def configure(site: SiteOnCluster, more: str) -> None:
     """The steps of the page for administrators."""
     etc = site.place.cluster.conf.parent
     (site.folder / "policy.yaml").write_text(f'{POLICY}allowed_signers: ["ada@example.org {signer(site)}"]\n')
-    site.config.write_text(SITE.format(account=ACCOUNT, folder=site.folder, etc=etc, page=PAGE))
+    said = SITE.format(account=site.account, folder=site.folder, etc=etc, page=PAGE)
+    site.config.write_text(said + more.format(folder=site.folder))
     done = site.site("install", "--yes")
     assert done.returncode == 0, done.stderr
     for conf in (etc / "slurm.conf", etc / "daemons.conf"):
@@ -165,16 +167,16 @@ def site_service() -> Iterator[SiteOnCluster]:
 
 
 @contextmanager
-def installed() -> Iterator[SiteOnCluster]:
-    """The same for a while, on a cluster of its own."""
+def installed(more: str = "", account: str = ACCOUNT) -> Iterator[SiteOnCluster]:
+    """The same for a while, on a cluster of its own. `more`: lines of site.toml."""
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     site = None
     try:
         cluster = anyio.run(partial(lifecycle.up, folder, yes=True))
-        site = SiteOnCluster(Place(cluster, cluster.project), folder / "site")
+        site = SiteOnCluster(Place(cluster, cluster.project), folder / "site", account)
         site.folder.mkdir()
-        configure(site)
+        configure(site, more)
         site.start()
         yield site
     finally:
@@ -192,4 +194,4 @@ def remove(site: SiteOnCluster) -> None:
             conf.write_text(conf.read_text().replace("JobSubmitPlugins=lua\n", ""))
     done = site.site("remove", "--yes")
     assert done.returncode == 0, done.stderr
-    assert ACCOUNT not in {entry.pw_name for entry in pwd.getpwall()}
+    assert site.account not in {entry.pw_name for entry in pwd.getpwall()}

@@ -14,7 +14,7 @@ import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models.job import Job, JobView, named_jobs, token_in
-from slurm_agent_tools.slurm.commands import sbatch, scontrol
+from slurm_agent_tools.slurm.commands import sbatch, scontrol, squeue
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.questions import SlurmQuestions
 from slurm_agent_tools.transport.base import Clock
@@ -56,6 +56,10 @@ class JobActions(SlurmQuestions):
         if scontrol.unknown(done):
             raise UnknownJob("job_id", str(job_id), "Slurm knows no such job any more")
         return scontrol.parse_jobs(done)[0]
+
+    async def tickets(self) -> frozenset[str]:
+        """The tickets with which this user's jobs in the queue were let in. Raises SlurmError."""
+        return squeue.parse_tickets(await self._asker.run(squeue.tickets_argv(self.user)))
 
     async def batch_script(self, job_id: JobId) -> bytes:
         """The bytes of the script that Slurm holds. Raises SlurmError."""

@@ -65,6 +65,11 @@ class Approvals:
         )
         return [from_row(Approval, row) for row in found]
 
+    def waiting(self, user: str) -> int:
+        """How many questions of a user wait for an answer, in all projects."""
+        asked = "SELECT count(*) FROM approvals WHERE user = ? AND granted IS NULL AND declined IS NULL AND expires > ?"
+        return int(self._db.rows(asked, (user, self._clock.now().timestamp()))[0][0])
+
     def declined(self, owner: Owner, plan_sha256: str, since: datetime) -> bool:
         """Whether a person said no to this plan since then."""
         found = self._db.rows(

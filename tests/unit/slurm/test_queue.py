@@ -92,3 +92,13 @@ def test_the_newest_jobs_are_those_with_the_highest_numbers(queue):
     assert queue.newest(3) == [8, 9, 10]
     assert queue.of("bob").newest(3) == [4]
     assert queue.newest(0) == []
+
+
+def test_tickets_of_jobs_are_told_by_what_the_controller_wrote_and_by_nothing_else():
+    ours, other = "ab" * 16, "0f" * 16
+    rows = f"{ours}:   \n\n(null)\nlooked at by ops\n{ours}\n{other.upper()}:\nx{other}:\n{ours}:\n"
+    assert squeue.parse_tickets(done(rows.encode())) == {ours}
+    assert squeue.parse_tickets(done()) == frozenset()
+    with pytest.raises(SlurmGarbled):
+        squeue.parse_tickets(done(code=1))
+    assert squeue.tickets_argv("alice")[-2:] == ["--user=alice", "--Format=admin_comment:33"]

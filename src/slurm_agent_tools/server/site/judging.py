@@ -60,10 +60,12 @@ class SiteJudgement:
     async def answer(self, words: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict on what the frame asks for. Raises AgentToolsError."""
         arguments, claims = _arguments(words.get("arguments")), _claims(words)
+        self._records.check_room(self._config.state_mebibytes)
         if words.get("facts") is False:
             return _told(await judge(self._context, await self._opened(arguments, claims), None))
         async with self._records.lock:
-            fates = await self._fates()
+            items = await self._context.db(self._context.store.open_submissions, self._context.owner)
+            fates = list(zip(items, await self._fates(items), strict=True))
             opened = ConcurrentQuestion(partial(self._opened, arguments, claims))
             queue = ConcurrentQuestion(partial(self._context.slurm.queue, fresh=True))
             await ask_all(opened, queue)
@@ -104,9 +106,19 @@ class SiteJudgement:
         context = self._context
         if await approval.declined(context, request):
             return {**_told(request), "note": "A person declined this very request."}
+        if not await self._may_ask(request):
+            told = f"{self._config.open_questions} questions of yours wait for an answer, which is open_questions"
+            return {**_told(request), "note": f"{told} of this site: let a person answer or decline one."}
         note = await approval.void(context, request)
         item = await approval.question(context, request)
         return {**_told(request), "note": note or "", "question": approval.later(context, item)}
+
+    async def _may_ask(self, request: SubmissionRequest) -> bool:
+        """The same question is asked once, so it does not count."""
+        approvals, owner = self._context.store.approvals, self._context.owner
+        if await self._context.db(approvals.waiting, owner.user) < self._config.open_questions:
+            return True
+        return bool(await self._context.db(approvals.open, owner, approval.plan_sha256(self._context, request)))
 
     # --- Tickets ----------------------------------------------------------------------------------------------------
 
@@ -130,7 +142,7 @@ class SiteJudgement:
         try:
             word = await context.db(self._issuer.publish, ticket, request.data)
         except StorageError:
-            await self._settled(item, await self._fate(item))
+            await self._settled(item, (await self._fates([item]))[0])
             raise
         self._given_last = request, item, ticket
         return {**_told(request), "token": item.token, "word": word}
@@ -159,7 +171,7 @@ class SiteJudgement:
             items = await self._context.db(self._context.store.open_submissions, self._context.owner)
             for item in (item for item in items if item.token == token):
                 if not await self._taken_back(item):
-                    fate = await self._fate(item)
+                    (fate,) = await self._fates([item])
                     await self._context.slurm.queue(fresh=True)
                     await self._settled(item, fate)
 
@@ -169,19 +181,25 @@ class SiteJudgement:
         await self._lost(item)
         return True
 
-    async def _fate(self, item: Submission) -> TicketFate:
-        context = self._context
-        return await context.db(self._issuer.fate, item.idempotency_key, item.created, context.clock.now())
+    async def _fates(self, items: Sequence[Submission]) -> list[TicketFate]:
+        """What is spent before the queue is looked at has its job in there.
 
-    async def _fates(self) -> list[tuple[Submission, TicketFate]]:
-        """Of all that are not settled: what is spent before the queue is looked at has its job in there."""
-        items = await self._context.db(self._context.store.open_submissions, self._context.owner)
-        return [(item, await self._fate(item)) for item in items]
+        Of a signed ticket the controller's own note on a job tells it, which nobody else writes.
+        """
+        context, now = self._context, self._context.clock.now()
+        fates = [await context.db(self._issuer.fate, item.idempotency_key, item.created, now) for item in items]
+        if "told" not in fates:
+            return fates
+        spent = await context.slurm.tickets()
+        return [
+            "spent" if fate == "told" and item.idempotency_key in spent else fate
+            for item, fate in zip(items, fates, strict=True)
+        ]
 
     async def _settled(self, item: Submission, fate: TicketFate) -> None:
-        """A comment proves nothing of a ticket that can still be spent: everybody writes what he likes into his own."""
+        """A comment proves nothing of a ticket that can still be spent: its owner writes what he likes there."""
         context, now = self._context, self._context.clock.now()
-        if fate == "open":
+        if fate in {"open", "told"}:
             return None
         if fate == "gone":
             return await self._lost(item)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
 from slurm_agent_tools.server.site import caller, user_records
-from slurm_agent_tools.server.site.caller import UnixUser
+from slurm_agent_tools.server.site.caller import CallLimits, UnixUser
 from slurm_agent_tools.server.site.judging import SiteJudgement
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
@@ -37,9 +36,6 @@ from slurm_agent_tools.transport.site_socket import BrokenFrame, SiteFrame
 
 if TYPE_CHECKING:
     from slurm_agent_tools.server.site.site_page import SitePage
-
-MOST, MOST_OF_ONE = 256, 16
-"""Connections at once: of all, and of one user."""
 
 _FIRST = 10.0
 """Seconds for the question of a connection."""
@@ -68,22 +64,18 @@ class SiteService:
     ) -> None:
         self._config, self._users, self._peer, self._page = config, users, peer, page
         self._issuer = TicketIssuer(config)
-        self._open = Counter[int]()
+        self._limits = CallLimits(config.calls_per_minute)
 
     async def handle(self, stream: SocketStream) -> None:
         """One connection to its end, whatever comes over it. Nothing of it reaches another one."""
         async with stream:
             try:
                 user = self._peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610 - anyio's, not Django's
-                if self._open.total() >= MOST or self._open[user.uid] >= MOST_OF_ONE:
-                    await site_socket.send(stream, _refusal("too many calls at once", "Call again in a moment."))
+                if (refused := self._limits.over(user.uid, self._users.clock.now())) is not None:
+                    await site_socket.send(stream, _refusal(*refused))
                     return
-                self._open[user.uid] += 1
-                try:
+                with self._limits.call(user.uid):
                     await self._call(stream, user)
-                finally:
-                    self._open[user.uid] -= 1
-                    self._open += Counter[int]()  # those of nobody are dropped
             except BrokenFrame as error:
                 _log.debug("a connection broke off", why=str(error))
             except AgentToolsError as error:
@@ -138,15 +130,18 @@ class SiteService:
                 one["page"] = self._page.link(user, context.project, one["id"])
 
     async def sweep(self) -> None:
-        """Remove tickets that are over, now and then."""
-        while self._config.tokens == "files":
-            try:
-                await anyio.to_thread.run_sync(
-                    TicketFolder(self._config.tickets).sweep, self._users.clock.now().timestamp()
-                )
-            except AgentToolsError as error:
-                _log.warning("tickets cannot be removed", what=error.message)
+        """Remove tickets that are over, and log who was refused by a limit: one line for all, however many they are."""
+        while True:
+            if self._config.tokens == "files":
+                try:
+                    await anyio.to_thread.run_sync(
+                        TicketFolder(self._config.tickets).sweep, self._users.clock.now().timestamp()
+                    )
+                except AgentToolsError as error:
+                    _log.warning("tickets cannot be removed", what=error.message)
             await anyio.sleep(_SWEEP)
+            if refused := self._limits.refused():
+                _log.warning("calls were refused by a limit", calls=refused)
 
 
 def _refusal(message: str, hint: str) -> SiteFrame:

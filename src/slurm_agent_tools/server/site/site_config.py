@@ -66,6 +66,11 @@ class SiteConfig(BaseModel):
         None, description="SlurmUser's copy of the key before, which counts while both sides change to a new one"
     )
     ticket_seconds: int = Field(120, ge=30, le=3600, description="How long a ticket may wait to be spent")
+    calls_per_minute: int = Field(240, ge=10, le=100_000, description="Calls of one user in a minute")
+    open_questions: int = Field(20, ge=1, le=1000, description="Questions of one user that wait for a person's answer")
+    state_mebibytes: int = Field(
+        1024, ge=16, le=2**20, description="What the service keeps of one user, who gets no ticket beyond it"
+    )
     plugin: Path = Field(
         Path("/etc/slurm/job_submit.lua"), description="The plugin, beside the controller's slurm.conf"
     )

@@ -14,8 +14,8 @@ from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.text import safe_open
 
 TicketFate = Literal["open", "told", "spent", "gone", "over"]
-"""open: it can be spent, and was not; told: it may have been; gone: it can never be, and was not; over: it cannot be
-spent any more, and may have been."""
+"""open: it can be spent, and was not; told: it can be, and may have been, which jobs in the queue tell; gone: it can
+never be, and was not; over: it cannot be spent any more, and may have been."""
 
 _CLOCKS = timedelta(seconds=60)
 """Between the controller's clock and ours, where a signed ticket says itself when it is over."""

@@ -6,6 +6,7 @@ Each user's records lie in a folder of their own, so that no question can be ans
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.policy_files import LARGEST
 from slurm_agent_tools.server.site import site_config
@@ -58,8 +59,20 @@ class UserRecords:
     user: UnixUser
     store: Store
     slurm: SlurmClient
+    folder: Path
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     spent: dict[str, datetime] = field(default_factory=dict)
+
+    def check_room(self, mebibytes: int) -> None:
+        """Raises StorageError where ledger and log of this user are larger than the site lets them be."""
+        size = 0
+        for path in self.folder.iterdir():
+            with suppress(FileNotFoundError):  # a journal of the ledger comes and goes
+                size += path.lstat().st_size
+        if size > mebibytes * 2**20:
+            problem = f"the service keeps {size // 2**20} MiB of you, more than {mebibytes} (state_mebibytes)"
+            hint = f"An administrator stops the service and moves {self.folder} away, or raises the limit in site.toml."
+            raise StorageError(problem, hint=hint)
 
 
 class RecordsByUser:
@@ -103,7 +116,7 @@ class RecordsByUser:
         safe_open.make_private(str(folder))
         backdrop = KeptBackdrop(folder / "seen.json")
         slurm = SlurmClient(self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop)
-        return UserRecords(user, Store(folder, clock=self.clock), slurm)
+        return UserRecords(user, Store(folder, clock=self.clock), slurm, folder)
 
     def context(self, records: UserRecords, project: str, files: RemoteFiles) -> ClusterContext:
         """What judging a request from one of the user's projects needs. The service's own folders hold no project."""

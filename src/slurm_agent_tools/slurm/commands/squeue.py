@@ -60,6 +60,21 @@ def argv(mark: str = "") -> list[str]:
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
 
 
+_TICKET = re.compile(r"([0-9a-f]{32}):")
+
+
+def tickets_argv(user: str) -> list[str]:
+    """The beginning of what the controller's plugin wrote for a user's jobs, and nothing that a user writes."""
+    return ["squeue", "--noheader", "--states=all", f"--user={user}", "--Format=admin_comment:33"]
+
+
+def parse_tickets(done: Completed) -> frozenset[str]:
+    """The numbers of the tickets with which these jobs were let in. Raises SlurmUnreachable and SlurmGarbled."""
+    columns.check(done)
+    found = (_TICKET.fullmatch(line.strip()) for line in columns.text(done.stdout).splitlines())
+    return frozenset(one[1] for one in found if one is not None)
+
+
 def parse(done: Completed, now: datetime) -> Queue:
     """One row a job or part of one. Raises SlurmUnreachable and SlurmGarbled; a record may raise it later.
 

@@ -17,7 +17,7 @@ from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, REFUSED, SCR
 from slurm_agent_tools.errors import AccessError, InputError, SiteUnreachable, SlurmRefused
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.server.site import caller, service
+from slurm_agent_tools.server.site import caller
 from slurm_agent_tools.transport import signature, site_socket
 
 JUDGE = {"arguments": {"script": "job.sh"}, "caller": ["test", "1", "cli"], "status_read": None, "analysed": []}
@@ -325,23 +325,6 @@ async def test_odd_words_are_refused_in_words(tmp_path: Path, words: dict[str, o
             told = await site_socket.receive(stream)
         assert told.words["error"]["code"] == "invalid_input", told
         assert made.open_tickets() == []
-
-
-async def test_one_user_has_so_many_connections_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(service, "MOST_OF_ONE", 2)
-    async with site(tmp_path) as made:
-        first, second = [await anyio.connect_unix(made.config.socket) for _ in range(2)]
-        async with first, second:
-            while made.service._open[ALICE.uid] < 2:
-                await anyio.lowlevel.checkpoint()
-            with pytest.raises(SiteUnreachable, match="too many calls"):
-                await made.client().ask("questions", {})
-            made.who = BOB
-            assert (await made.client().ask("questions", {}))["questions"] == []
-        made.who = ALICE
-        while made.service._open.total():
-            await anyio.lowlevel.checkpoint()
-        assert (await made.client().ask("questions", {}))["questions"] == []
 
 
 async def test_a_client_reads_for_the_service_inside_its_project_alone(tmp_path: Path):

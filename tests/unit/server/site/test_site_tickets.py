@@ -11,6 +11,7 @@ import anyio
 import pytest
 from tests.unit.server.site.site_in_memory import ALICE, SCRIPT, Site, site
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
 from slurm_agent_tools.models.arguments import GetStatus
 from slurm_agent_tools.models.job import Job
@@ -48,6 +49,23 @@ async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_pat
         )  # it may have been spent: looked for a while
         made.slurm.clock.move(61)
         assert "token" in await made.client().ask("judge", words(made))
+
+
+async def test_of_a_signed_ticket_no_comment_tells_that_it_was_spent_but_the_controllers_note(tmp_path: Path):
+    (tmp_path / "key").write_bytes(KEY)
+    cap = "limits: {max_concurrent_jobs: 2}\n"
+    async with site(tmp_path, text=cap, tokens="hmac", key=tmp_path / "key") as made:
+        given = await made.client().ask("judge", words(made))
+        argv = ["sbatch", "--parsable", f"--comment={given['token']}"]
+        bare = FakeSlurm._command(made.slurm, argv, SCRIPT.encode(), str(made.project), ALICE.name)
+        await made.client().ask("settle", {"token": given["token"]})
+        third = {**words(made), "arguments": {"script": "job.sh", "job_name": "third"}}
+        assert "token" not in await made.client().ask("judge", third)  # the job and the ticket count, each for itself
+
+        made.slurm.noted = (tickets.verify(given["word"].removeprefix("ticket="), [KEY]).nonce,)
+        assert "token" in await made.client().ask("judge", third)
+        owner = made.users.context(made.users._users[ALICE.uid], str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
+        assert [item.job_id for item in made.ledger().accepted(owner)] == [int(bare.out)]
 
 
 async def test_a_comment_that_names_a_ticket_makes_it_no_spent_one(tmp_path: Path):

@@ -1,0 +1,140 @@
+"""How much of the site's service one user gets: connections, calls, questions and room, and what the log says of it."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, Site, site
+
+from slurm_agent_tools.errors import SiteUnreachable, StorageError
+from slurm_agent_tools.server.site import caller, service
+from slurm_agent_tools.server.site.caller import MOST, MOST_OF_ONE, CallLimits
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def words(made: Site, script: str = "job.sh") -> dict[str, object]:
+    return {
+        "arguments": {"script": script}, "caller": ["test", "1", "cli"], "analysed": [],
+        "status_read": made.slurm.clock.now().isoformat(),
+    }  # fmt: skip
+
+
+async def test_one_user_has_so_many_connections_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(caller, "MOST_OF_ONE", 2)
+    async with site(tmp_path) as made:
+        limits = made.service._limits
+        first, second = [await anyio.connect_unix(made.config.socket) for _ in range(2)]
+        async with first, second:
+            while limits.at_once(ALICE.uid) < 2:
+                await anyio.lowlevel.checkpoint()
+            with pytest.raises(SiteUnreachable, match="too many calls at once: 2 of one user"):
+                await made.client().ask("questions", {})
+            made.who = BOB
+            assert (await made.client().ask("questions", {}))["questions"] == []
+        made.who = ALICE
+        while limits.at_once():
+            await anyio.lowlevel.checkpoint()
+        assert (await made.client().ask("questions", {}))["questions"] == []
+
+
+def test_many_users_together_leave_a_connection_for_the_next_one():
+    limits, held = CallLimits(100_000), []
+    for _ in range(MOST_OF_ONE):  # each of so many takes all that it gets
+        for uid in range(200):
+            if limits.over(uid, NOW) is None:
+                held.append(limits.call(uid))
+                held[-1].__enter__()
+    assert all(limits.at_once(uid) for uid in range(200))
+    assert limits.over(1000, NOW) is None
+    for call in held:
+        call.__exit__(None, None, None)
+    assert limits.at_once() == 0
+
+
+def test_sixteen_users_do_not_fill_it():
+    limits = CallLimits(100_000)
+    for _ in range(MOST_OF_ONE):
+        for uid in range(16):
+            if limits.over(uid, NOW) is None:
+                limits.call(uid).__enter__()
+    assert limits.at_once() < MOST * 3 / 4
+
+
+async def test_one_user_calls_so_often_in_a_minute_and_is_told_the_limit(tmp_path: Path):
+    async with site(tmp_path, calls_per_minute=10) as made:
+        for _ in range(10):
+            await made.client().ask("questions", {})
+        with pytest.raises(SiteUnreachable, match=r"10 of one user in a minute \(calls_per_minute\)"):
+            await made.client().ask("questions", {})
+        made.who = BOB
+        await made.client().ask("questions", {})
+        made.who = ALICE
+        made.slurm.clock.move(60)
+        await made.client().ask("questions", {})
+
+
+def test_a_clock_that_goes_back_locks_nobody_out():
+    limits = CallLimits(10)
+    assert [limits.over(1, NOW) for _ in range(10)] == [None] * 10
+    assert limits.over(1, NOW) is not None
+    assert limits.over(1, NOW - timedelta(hours=1)) is None
+
+
+async def test_refusals_by_a_limit_are_one_line_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lines: list[tuple[str, dict[str, object]]] = []
+    monkeypatch.setattr(service._log, "warning", lambda what, **facts: lines.append((what, facts)))
+    monkeypatch.setattr(service, "_SWEEP", 0.01)
+    async with site(tmp_path, calls_per_minute=10) as made:
+        for made.who in (ALICE, BOB):
+            for _ in range(40):
+                try:
+                    await made.client().ask("questions", {})
+                except SiteUnreachable:
+                    continue
+        async with anyio.create_task_group() as group:
+            group.start_soon(made.service.sweep)
+            await anyio.sleep(0.2)
+            group.cancel_scope.cancel()
+    told = {f"uid {user.uid}, calls_per_minute": 30 for user in (ALICE, BOB)}
+    assert lines == [("calls were refused by a limit", {"calls": told})]
+
+
+def test_a_line_of_refusals_names_so_many_users_and_counts_the_rest():
+    limits = CallLimits(10)
+    for uid in range(50):
+        for _ in range(11):
+            limits.over(uid, NOW)
+    told = limits.refused()
+    assert len(told) == 21
+    assert told["others"] == 30
+    assert limits.refused() == {}
+
+
+async def test_one_user_has_so_many_open_questions_in_all_projects(tmp_path: Path):
+    text = 'limits: {time_limit: {free: "12:00:00", justify: "12:00:00"}}\n'
+    async with site(tmp_path, text=text, open_questions=2) as made:
+        for number in range(3):
+            (made.project / f"{number}.sh").write_text(f"{LONG}echo {number}\n")
+        answers = [await made.client().ask("judge", words(made, f"{number}.sh")) for number in (0, 1, 2, 1)]
+        assert [bool(answer.get("question")) for answer in answers] == [True, True, False, True]
+        assert "2 questions of yours wait for an answer, which is open_questions of this site" in answers[2]["note"]
+        assert answers[1]["question"] == answers[3]["question"]
+        await made.client().ask("answer", {"id": str(answers[0]["question"]), "decline": True})
+        assert (await made.client().ask("judge", words(made, "2.sh")))["question"]
+
+
+async def test_one_user_has_so_much_room_in_the_services_folder(tmp_path: Path):
+    async with site(tmp_path, state_mebibytes=16) as made:
+        assert (await made.client().ask("judge", words(made)))["token"]
+        folder = made.users._users[ALICE.uid].folder
+        os.truncate(folder / "decisions.jsonl", 17 * 2**20)
+        with pytest.raises(StorageError, match=r"17 MiB of you, more than 16 \(state_mebibytes\)"):
+            await made.client().ask("judge", words(made))
+        made.who = BOB
+        assert (await made.client().ask("judge", words(made)))["token"]
