@@ -185,7 +185,24 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
     if (site.config.agent_accounts or site.config.exempt_accounts) and "associations" not in enforced:
         says = f"AccountingStorageEnforce={enforced or 'none'}: every user may name any account"
         yield SiteFinding("accounts", "wrong", says, "AccountingStorageEnforce=associations in slurm.conf")
+    yield from _past_tickets(told)
     yield trial(site)
+
+
+_AGAIN = "a job that ends so runs again under its ticket, which the plugin is not asked for"
+
+_WHOLE = "--core-spec and --thread-spec give a job whole nodes, which the plugin is told from 26.05 on"
+
+_PAST = {"RequeueExit": _AGAIN, "RequeueExitHold": _AGAIN, "AllowSpecResourcesUsage": _WHOLE}
+
+
+def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
+    """What slurm.conf gives to jobs past the ceilings of their tickets."""
+    for name, why in _PAST.items():
+        value = told.get(name.lower(), "")
+        if value.lower() not in {"", "no", "0"}:
+            mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
+            yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
 
 
 def _configuration(site: Installation) -> dict[str, str] | None:
