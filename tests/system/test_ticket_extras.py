@@ -23,8 +23,16 @@ GPU = ("--partition=gpu", "--nodes=1", "--gpus=a100:1", "--mem=1G", "--time=5")
 def site() -> Iterator[Site]:
     with private(CONF) as made:
         for user in (made.place.cluster.user, "root"):
-            words = ("starttime=now+1day", "duration=60", "nodecnt=1", f"users={user}")
-            manage(made, "scontrol", "create", "reservation", f"reservationname=of-{user}", *words)
+            words = (
+                "starttime=now+1day",
+                "duration=60",
+                "nodecnt=1",
+                "partitionname=cpu",
+                "flags=overlap",
+                f"users={user}",
+            )
+            argv = ("scontrol", "create", "reservation", f"reservationname=of-{user}", *words)
+            wait(lambda argv=argv: asked_by_root(made, *argv).returncode == 0, "a reservation")  # once nodes are up
         yield made
 
 
