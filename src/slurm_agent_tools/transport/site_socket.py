@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -257,3 +259,72 @@ class SiteClient:
 
     def _inside(self, real: str) -> bool:
         return real == self.root or real.startswith(self.root.rstrip(os.sep) + os.sep)
+
+
+# --- What one user may take of the service, whose half this is ------------------------------------------------------
+
+MOST, MOST_OF_ONE = 256, 16
+"""Connections at once: of all, and of one user."""
+
+_SHARE = 8
+"""One user has at most this part of the connections that are still free: so the first one is left for everybody."""
+
+_MINUTE = timedelta(minutes=1)
+
+_NAMED = 20
+"""Users in a line of the log."""
+
+
+class CallLimits:
+    """Connections and calls of each user. Who is refused is counted, for one line in the log now and then."""
+
+    def __init__(self, calls_per_minute: int) -> None:
+        self._most = calls_per_minute
+        self._open = Counter[int]()
+        self._calls = Counter[int]()
+        self._since: datetime | None = None
+        self._refused = Counter[tuple[int, str]]()
+
+    def over(self, uid: int, now: datetime) -> tuple[str, str] | None:
+        """The limit that one more call of this user would break, and what to do; else the call is counted."""
+        if self._since is None or not self._since <= now < self._since + _MINUTE:
+            self._since = now
+            self._calls.clear()
+        free = MOST - self._open.total()
+        most = min(MOST_OF_ONE, max(1, free // _SHARE))
+        again = "Call again in a moment."
+        if free <= 0:
+            return self._noted(uid, "connections of all", f"too many calls at once: {MOST} of all users", again)
+        if self._open[uid] >= most:
+            told = f"too many calls at once: {most} of one user while {free} of {MOST} are free"
+            return self._noted(uid, "connections", told, again)
+        if self._calls[uid] >= self._most:
+            told = f"too many calls: {self._most} of one user in a minute (calls_per_minute)"
+            return self._noted(uid, "calls_per_minute", told, "Call again in a minute.")
+        self._calls[uid] += 1
+        return None
+
+    def _noted(self, uid: int, limit: str, told: str, hint: str) -> tuple[str, str]:
+        self._refused[uid, limit] += 1
+        return told, hint
+
+    @contextmanager
+    def call(self, uid: int) -> Iterator[None]:
+        """A call that holds its connection."""
+        self._open[uid] += 1
+        try:
+            yield
+        finally:
+            self._open[uid] -= 1
+            self._open += Counter[int]()  # those of nobody are dropped
+
+    def at_once(self, uid: int | None = None) -> int:
+        """Calls that are open now, of one user or of all."""
+        return self._open.total() if uid is None else self._open[uid]
+
+    def refused(self) -> dict[str, int]:
+        """How often whom which limit refused since this was asked last, the most frequent first."""
+        found, self._refused = self._refused, Counter()
+        shown = {f"uid {uid}, {limit}": count for (uid, limit), count in found.most_common(_NAMED)}
+        rest = found.total() - sum(shown.values())
+        return shown | ({"others": rest} if rest else {})

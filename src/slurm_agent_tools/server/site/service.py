@@ -19,7 +19,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
 from slurm_agent_tools.server.site import caller, user_records
-from slurm_agent_tools.server.site.caller import CallLimits, UnixUser
+from slurm_agent_tools.server.site.caller import UnixUser
 from slurm_agent_tools.server.site.judging import SiteJudgement
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
@@ -32,7 +32,7 @@ from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import site_socket
-from slurm_agent_tools.transport.site_socket import BrokenFrame, SiteFrame
+from slurm_agent_tools.transport.site_socket import BrokenFrame, CallLimits, SiteFrame
 
 if TYPE_CHECKING:
     from slurm_agent_tools.server.site.site_page import SitePage

@@ -12,8 +12,9 @@ import pytest
 from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, Site, site
 
 from slurm_agent_tools.errors import SiteUnreachable, StorageError
-from slurm_agent_tools.server.site import caller, service
-from slurm_agent_tools.server.site.caller import MOST, MOST_OF_ONE, CallLimits
+from slurm_agent_tools.server.site import service
+from slurm_agent_tools.transport import site_socket
+from slurm_agent_tools.transport.site_socket import MOST, MOST_OF_ONE, CallLimits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,7 +27,7 @@ def words(made: Site, script: str = "job.sh") -> dict[str, object]:
 
 
 async def test_one_user_has_so_many_connections_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(caller, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(site_socket, "MOST_OF_ONE", 2)
     async with site(tmp_path) as made:
         limits = made.service._limits
         first, second = [await anyio.connect_unix(made.config.socket) for _ in range(2)]
