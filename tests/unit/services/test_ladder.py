@@ -138,7 +138,9 @@ async def test_a_mended_script_does_not_leave_out_the_pilot_that_failed_before(l
     lab.write("train.sh", SCRIPT.replace("lab.check", "lab.check -v"))
     await smoke(lab)
 
-    assert "of an earlier version of this script" in closed(await large(lab), "deny")
+    reply = await large(lab)
+    assert "of an earlier version of this script" in closed(reply, "deny")
+    assert "production follows when the pilot has passed" in str(rule(reply).remedy)
 
 
 @pytest.mark.proves("one-smoke-at-a-time")

@@ -293,6 +293,7 @@ async def test_recent_jobs_are_those_that_are_over():
     assert [str(job.job_id) for job in recent] == ["5"]
     [asked] = told.runner.asked
     assert {"--starttime=now-120minutes", "--user=alice"} <= set(asked)
+    assert "--duplicates" not in asked, "of a requeued job the last run alone"
 
 
 @pytest.mark.parametrize(("name", "option"), [("train", ["--name=train"]), ("a,b", []), (None, [])])

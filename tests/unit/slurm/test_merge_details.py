@@ -54,6 +54,12 @@ def test_a_fresh_look_at_a_later_run_keeps_nothing_of_the_earlier_one():
     assert waits.started is None
 
 
+def test_a_fresh_look_at_a_task_keeps_what_an_earlier_one_told_of_it():
+    before = view("9", [job("9_0", "RUNNING", work_dir="/p", steps=(BATCH,)), job("9_1", "RUNNING", work_dir="/q")])
+    seen = merge.newer(view("9", [job("9_0", "RUNNING"), job("9_1", "RUNNING", work_dir="/r")]), before)
+    assert [(task.work_dir, task.steps) for task in seen.tasks] == [("/p", (BATCH,)), ("/r", ())]
+
+
 def test_a_task_that_is_new_to_the_look_is_there_and_one_that_vanished_while_active_is_not():
     before = view("9", [job("9_0", "RUNNING"), job("9_1", "UNKNOWN"), job("9_[2-3]", "PENDING")])
     seen = merge.newer(view("9", [job("9_2", "RUNNING"), job("9_3", "PENDING")]), before)
