@@ -27,9 +27,11 @@ def usable(node: Node) -> bool:
     """True for a node that runs jobs or could; one that is powered off (`~`) is started for them.
 
     One that is being powered off (`%`), or will be as soon as its jobs have ended (`!`), takes none until it is off.
+    One in no partition takes none at all.
     """
     state = node.state.lower()
-    return state.startswith(_USABLE) and not state.endswith(("*", "%", "!")) and "drain" not in state
+    good = state.startswith(_USABLE) and not state.endswith(("*", "%", "!")) and "drain" not in state
+    return good and bool(node.partitions)
 
 
 def gpus(nodes: Sequence[Node]) -> GpuSection:

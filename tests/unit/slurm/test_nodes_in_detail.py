@@ -76,6 +76,12 @@ def test_a_node_that_slurm_keeps_jobs_from_is_not_usable(state: str):
     assert not usable(node(state=state))
 
 
+def test_a_node_in_no_partition_is_not_usable():
+    text = told(state="IDLE")
+    (alone,) = NodeRecords().parse(completed(text.replace(b" Partitions=gpu,all ", b"")))
+    assert (usable(node(state="IDLE")), usable(alone)) == (True, False)
+
+
 def test_what_is_in_use_is_not_known_where_slurm_does_not_tell_it():
     assert node(used="(null)").gpus_used is None
     assert node(gres="(null)", used="(null)").gpus_used == 0
