@@ -10,7 +10,7 @@ BEHAVIOURS = {
     "stuck-jobs-say-who-acts": "Of a job that no waiting starts wait_for_job says who has to act, and asks for no further call.",
     "waits-share-queries": "Fifty simultaneous waits cost Slurm no more queries per tick than one.",
     "crowds-are-cheap": "500 waits over 200 jobs: Slurm is asked as for one, in 150 MB, each answer within 2 s of its due.",
-    "long-queues-are-cheap": "With 20,000 jobs queued get_status takes 1.5 times squeue and sinfo at most, in 10 KB.",
+    "long-queues-are-cheap": "With 20,000 jobs queued get_status takes 1.5 times squeue and sinfo at most, in 3 KB.",
     "bad-input-names-the-field": "Bad input gets an error that names the field, and nothing reaches Slurm.",
     "reading-tools-answer-in-time": "With Slurm down or stopped, each reading tool answers within 15 s with a hint.",
     "garbage-is-an-error": "An answer of Slurm that cannot be read is an error, never an empty queue or an end.",
