@@ -93,13 +93,13 @@ async def complete(context: ClusterContext, queue: Sequence[Job]) -> list[Alert]
     items = await context.db(context.store.open_submissions, context.owner)
     mine = context.slurm.mine(queue)
     rows = [(item, _match(item, mine)) for item in items]
-    past = await _accounted(
-        context, [item for item, seen in rows if not _sure(seen) and (seen or now - item.updated > GRACE)]
-    )
+    asked = [item for item, seen in rows if not _sure(seen) and (seen or now - item.updated > GRACE)]
+    past = await _accounted(context, asked)
     alerts = []
     for item, seen in rows:
         known_jobs = _known(item, seen, past)
-        settled = item if not known_jobs and past is None else await _record(context, item, known_jobs)
+        told = known_jobs or (past is not None and item in asked)  # one that goes on just now is in no list yet
+        settled = await _record(context, item, known_jobs) if told else item
         if settled is not None and settled.phase == "held" and known_jobs and now - item.updated > _BUSY:
             alerts.append(_alert(settled))
     return alerts

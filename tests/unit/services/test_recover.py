@@ -135,6 +135,14 @@ async def test_a_broken_off_submission_becomes_what_slurm_shows(context, before,
     assert told.cancelled == []
 
 
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize(("before", "number"), [("intent", None), ("held", 7)])
+async def test_an_old_submission_that_goes_on_just_now_is_not_settled_by_an_older_queue(context, before, number):
+    entry(context, before, 11, job_id=number, updated=datetime.now(UTC) - timedelta(seconds=5))
+    await recovery.complete(asking(context, Told()), [])
+    assert phase(context) == (before, number)
+
+
 @pytest.mark.parametrize("written", ["{} cost=7", "cost=7; {}:run-1", "lab/{}"])
 async def test_a_comment_to_which_a_site_added_something_still_names_its_submission(context, written):
     token = "sat-0123456789abcdef"
