@@ -1,0 +1,192 @@
+"""What `site check` says of the machine that it runs on: the sockets, the controller's settings, and a ticket's trial."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.cli.commands import site_check, site_trial
+from slurm_agent_tools.cli.commands.site_install import Installation
+from slurm_agent_tools.cli.commands.site_trial import SiteFinding
+from slurm_agent_tools.policy.tickets import COMMENT_WORD
+from slurm_agent_tools.server.site.site_config import SiteConfig
+from slurm_agent_tools.server.site.site_layout import TargetSystem
+from slurm_agent_tools.transport.process import EndedProcess
+
+ACCOUNT = "nobody"
+
+Answer = Callable[[Sequence[str]], tuple[int, str]]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """A service of this machine, of which the folders of tickets alone are there."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for name in ("tickets/used", "run"):
+        (tmp_path / name).mkdir(parents=True)
+    config = SiteConfig.model_validate({
+        "account": ACCOUNT, "slurm_user": pwd.getpwuid(os.getuid()).pw_name, "socket": tmp_path / "run/site.sock",
+        "state": tmp_path / "state", "policy": tmp_path / "policy.yaml", "tickets": tmp_path / "tickets",
+        "plugin": tmp_path / "slurm/job_submit.lua", "units": tmp_path / "units", "bin_dir": tmp_path / "bin",
+    })  # fmt: skip
+    return Installation(config, tmp_path / "site.toml", TargetSystem())
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
+    """What Slurm's commands answer, by their names; the others cannot be started."""
+    answers: dict[str, Answer] = {}
+
+    def answered(argv: Sequence[str], **_: object) -> EndedProcess:
+        name = next((Path(word).name for word in argv if Path(word).name in {"scontrol", "sbatch"}), "")
+        if name not in answers:
+            raise FileNotFoundError(2, "No such file or directory", name)
+        code, text = answers[name](argv)
+        return EndedProcess(code, text.encode(), b"", 0.0, truncated=False)
+
+    monkeypatch.setattr(site_check.process, "answered", answered)
+    return answers
+
+
+def about(site: Installation, name: str) -> SiteFinding:
+    [found] = [one for one in site_check.findings(site) if one.about == name]
+    return found
+
+
+def settings(**told: str) -> Answer:
+    """`scontrol show config` with these settings."""
+    rows = "".join(f"{name:<24}= {value}\n" for name, value in told.items())
+    return lambda _: (0, f"Configuration data as of 2026-11-24T00:00:00\n{rows}")
+
+
+# --- the machine ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_account_without_login_and_further_groups_is_right(site: Installation) -> None:
+    assert about(site, "account").outcome == "ok"
+
+
+def test_a_socket_of_which_nobody_listens_is_wrong_and_one_for_all_is_right(site: Installation) -> None:
+    silent = about(site, "socket")
+    assert (silent.outcome, "does not answer" in silent.says) == ("wrong", True)
+    assert "setpriv" in silent.mend
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(site.config.socket))
+        listening.listen()
+        site.config.socket.chmod(0o600)
+        narrow = about(site, "socket")
+        assert (narrow.outcome, "not of every user" in narrow.says) == ("wrong", True)
+        site.config.socket.chmod(0o666)
+        assert about(site, "socket").outcome == "ok"
+
+
+# --- the controller ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [None, 1])
+def test_a_controller_that_does_not_answer_is_not_known(
+    site: Installation, slurm: dict[str, Answer], code: int | None
+) -> None:
+    if code is not None:
+        slurm["scontrol"] = lambda _: (code, "slurm_load_ctl_conf error: Unable to contact slurm controller")
+    found = about(site, "controller")
+    assert (found.outcome, found.says) == ("not known", "scontrol show config does not answer here")
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "says"),
+    [
+        ("controller", {"JobSubmitPlugins": "(null)"}, "JobSubmitPlugins="),
+        ("controller", {"JobSubmitPlugins": "throttle"}, "JobSubmitPlugins=throttle"),
+        ("SlurmUser", {"SlurmUser": "other(901)"}, "is other, not"),
+        ("plugin's folder", {"SLURM_CONF": "/elsewhere/slurm.conf"}, "does not lie beside it"),
+        ("PrivateData", {"PrivateData": "accounts,jobs"}, "hides the users' jobs"),
+        ("RequeueExit", {"RequeueExit": "100"}, "runs again under its ticket"),
+        ("RequeueExitHold", {"RequeueExitHold": "101"}, "runs again under its ticket"),
+        ("AllowSpecResourcesUsage", {"AllowSpecResourcesUsage": "Yes"}, "whole nodes"),
+    ],
+)
+def test_what_slurm_conf_says_against_the_service_is_wrong(
+    site: Installation, slurm: dict[str, Answer], name: str, told: dict[str, str], says: str
+) -> None:
+    slurm["scontrol"] = settings(**told)
+    found = about(site, name)
+    assert (found.outcome, says in found.says) == ("wrong", True)
+    assert found.mend
+
+
+def test_a_controller_that_is_set_up_is_told_by_one_line(site: Installation, slurm: dict[str, Answer]) -> None:
+    slurm["scontrol"] = settings(
+        JobSubmitPlugins="lua", SlurmUser=f"{site.config.slurm_user}(0)", PrivateData="none",
+        SLURM_CONF=str(site.config.plugin.parent / "slurm.conf"), RequeueExit="(null)", AllowSpecResourcesUsage="No",
+    )  # fmt: skip
+    names = [one.about for one in site_check.findings(site)]
+    assert names[-2:] == ["controller", "a trial ticket"]
+    assert about(site, "controller").outcome == "ok"
+
+
+@pytest.mark.parametrize(("enforced", "wrong"), [("(null)", True), ("limits", True), ("associations,limits", False)])
+def test_accounts_that_nobody_enforces_cannot_tell_agents_from_others(
+    site: Installation, slurm: dict[str, Answer], enforced: str, wrong: bool
+) -> None:
+    site = Installation(site.config.model_copy(update={"agent_accounts": ("agents",)}), site.place, site.machine)
+    slurm["scontrol"] = settings(AccountingStorageEnforce=enforced)
+    assert ("accounts" in [one.about for one in site_check.findings(site)]) == wrong
+
+
+# --- a ticket's trial ----------------------------------------------------------------------------------------------------
+
+
+def spending(folder: Path, said: list[Sequence[str]]) -> Answer:
+    """A controller with the plugin: it spends a ticket once."""
+
+    def submit(argv: Sequence[str]) -> tuple[int, str]:
+        said.append(argv)
+        [word] = [word.removeprefix("--comment=") for word in argv if word.startswith("--comment=")]
+        nonce = word.removeprefix(COMMENT_WORD)
+        if not (folder / nonce).exists():
+            return 1, "sbatch: error: the ticket is used already"
+        (folder / nonce).rename(folder / "used" / nonce)
+        return 0, "sbatch: Job 7 to start at 2026-11-24T00:00:00"
+
+    return submit
+
+
+def test_a_ticket_is_tried_as_the_account_and_leaves_nothing(site: Installation, slurm: dict[str, Answer]) -> None:
+    said: list[Sequence[str]] = []
+    slurm["sbatch"] = spending(site.config.tickets, said)
+
+    found = site_trial.trial(site)
+
+    assert (found.outcome, found.says) == ("ok", "the controller spent it, and refused it the second time")
+    assert [argv[:3] for argv in said] == [["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}"]] * 2
+    assert all("--test-only" in argv for argv in said)
+    assert [path for path in site.config.tickets.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [("sbatch: Job 7 to start at 2026-11-24T00:00:00", "Job 7 to start"), ("", "it let both in"),
+     ("one\nsbatch: error: the ticket is for another user\n", "the ticket is for another user")],
+)  # fmt: skip
+def test_a_controller_that_does_not_spend_it_is_wrong(
+    site: Installation, slurm: dict[str, Answer], answer: str, says: str
+) -> None:
+    slurm["sbatch"] = lambda _: (0, answer)
+    found = site_trial.trial(site)
+    assert (found.outcome, says in found.says) == ("wrong", True)
+    assert found.mend.startswith("scontrol reconfigure")
+
+
+def test_a_trial_that_cannot_be_made_is_wrong_and_one_by_others_than_root_not_known(
+    site: Installation, slurm: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = site_trial.trial(site)
+    assert (found.outcome, found.mend) == ("wrong", "slurm-agent-tools site install --yes")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert site_trial.trial(site).outcome == "not known"
