@@ -52,8 +52,9 @@ def site(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def blocks() -> list[str]:
-    """The blocks of commands and what they print, in the order of the page."""
-    return re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", SECTION, re.MULTILINE)
+    """The blocks of commands and what they print, in the order of the page; between fences stand parts of files."""
+    text = re.sub(r"^```.*?^```$", "", SECTION, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", text, re.MULTILINE)
 
 
 def steps() -> list[tuple[str, list[str]]]:
