@@ -26,7 +26,8 @@ COMMANDS = [
 TARGETS = [line for line in COMMANDS if line.startswith("make ")]
 CLUSTER = [line for line in COMMANDS if " devcluster " in line]
 FOLDERS = [line for line in COMMANDS if line.startswith("cd ")]
-TOOLS = list(dict.fromkeys(line for line in COMMANDS if line not in {*TARGETS, *CLUSTER, *FOLDERS}))
+SHELL = [*FOLDERS, *(line for line in COMMANDS if line.startswith("export "))]
+TOOLS = list(dict.fromkeys(line for line in COMMANDS if line not in {*TARGETS, *CLUSTER, *SHELL}))
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,8 @@ CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "tr
 
 _NEXT = (
     "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
-    "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own",
+    "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own,",
+    "slurm-agent-tools devcluster up              # or a private Slurm to try things on, for root as well",
     "Open this folder in your client (VS Code, `claude`): the server is found by its client file. Then ask:",
     f"  Submit {_EXAMPLE}, wait for it, and save its metrics as the result `example`.",
     "slurm-agent-tools policy show                # what an agent may do here",
