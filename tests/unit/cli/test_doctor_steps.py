@@ -27,7 +27,7 @@ FAULTS = {  # what is wrong -> the first step that fails, what is seen, what to 
     "no controller": ("controller", "Slurmctld is DOWN", "scontrol ping"),
     "no slurmdbd": ("accounting", "Problem talking to the database", "slurmdbd"),
     "no project": ("project", "is not a folder on node", "mkdir -p"),
-    "clock": ("clock", "3600 s ahead of this machine", "NTP"),
+    "clock": ("clock", " s ahead of this machine", "NTP"),
 }
 
 
@@ -76,6 +76,8 @@ async def test_doctor_ends_at_what_is_wrong_and_says_what_to_do(node, fault):
     name, seen, todo = FAULTS[fault]
     assert [step.ok for step in found] == [True] * (len(found) - 1) + [False]
     assert (found[-1].name, seen in found[-1].seen, todo in found[-1].todo) == (name, True, True), found[-1]
+    if fault == "clock":  # on a busy machine the answer comes seconds after the question
+        assert abs(int(found[-1].seen.split()[0]) - 3600) < 60
 
 
 async def test_doctor_tells_what_a_workstation_does_not_hold_and_is_content_with_it(tmp_path, monkeypatch):
