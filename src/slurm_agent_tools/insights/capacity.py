@@ -255,16 +255,16 @@ def _grounds(
 
 
 _CORRECT = "Correct the request; nothing was sent."
-_NO_USER = (  # what Slurm says of root where `DisableRootJobs` is set, and of a user that no node knows
-    "Invalid user id",
-    "Slurm runs no jobs of this user, whatever is asked for. Submit as a user of the cluster; nothing was sent.",
+_NO_USER = "Invalid user id"  # what Slurm says of root where `DisableRootJobs` is set, and of a user it does not know
+_ANOTHER_USER = (
+    "Slurm runs no jobs of this user, whatever is asked for. Submit as a user of the cluster; nothing was sent."
 )
 
 
 def beside(asked: Resources, partitions: Mapping[str, Partition], message: str) -> str:
     """The hint of a refusal: for each partition that is asked for, what of the request is more than it has."""
-    if _NO_USER[0] in message:
-        return _NO_USER[1]
+    if _NO_USER in message:
+        return _ANOTHER_USER
     names = [name.strip() for name in (asked.partition or "").split(",") if name.strip()]
     names = names or [name for name, partition in partitions.items() if partition.default]
     told = [text for name in names if name in partitions and (text := _compared(asked, partitions[name]))]

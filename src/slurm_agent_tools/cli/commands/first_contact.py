@@ -76,12 +76,14 @@ def machine(settings: Settings) -> MachineState:
     private = ("devcluster up", "a private Slurm to try things on; a workstation runs no jobs of root")
     write = ("doctor", f"for a cluster behind a login node, after writing [clusters.NAME] into {user_file()}")
     if all(_program(name) for name in _DAEMONS):
-        up = ("workstation up", "make this machine a cluster of its own, with its cores, memory and GPUs")
-        up = private if root else up
-        return MachineState("parts", "no cluster, but all that one of its own needs", (up, demo, write))
-    up = ("workstation up", "make it a cluster of its own; says first which packages it needs")
-    up = private if root else up
-    return MachineState("nothing", "no Slurm here, and no cluster in the settings", (demo, up, write))
+        own = ("workstation up", "make this machine a cluster of its own, with its cores, memory and GPUs")
+        return MachineState(
+            "parts", "no cluster, but all that one of its own needs", (private if root else own, demo, write)
+        )
+    own = ("workstation up", "make it a cluster of its own; says first which packages it needs")
+    return MachineState(
+        "nothing", "no Slurm here, and no cluster in the settings", (demo, private if root else own, write)
+    )
 
 
 def _slurm(settings: Settings) -> Path | None:
