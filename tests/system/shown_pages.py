@@ -22,7 +22,8 @@ from tests.system.faces import Place
 
 MARK = "<!-- every command and answer of this page is from a run: tests/system/test_pages.py -->"
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\b[0-9a-f]{8}\b|\d[\d.,:/T+_-]*")
+# Numbers, and the first digits of a hash, of which a few of 12 are letters alone or begin with one.
+NUMBER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\b[0-9a-f]{8}(?:[0-9a-f]{4})?\b|\d[\d.,:/T+_-]*")
 # What an answer brought into being: jobs and scripts.
 NAME = re.compile(r"(?<=\b[Jj]ob )\d+\b|(?<=job_id=.)\d+|scripts/slurm/generated/[\w-]+\.sh")
 WIDTH = 116

@@ -72,7 +72,7 @@ def machine(settings: Settings) -> MachineState:
         return MachineState("workstation", "it is a cluster of its own (workstation)", (up, ask, look))
     if place := _slurm(settings):
         return MachineState("slurm", f"Slurm's commands are in {place}", (ask, look))
-    root = os.name == "posix" and os.geteuid() == 0
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
     private = ("devcluster up", "a private Slurm to try things on; a workstation runs no jobs of root")
     write = ("doctor", f"for a cluster behind a login node, after writing [clusters.NAME] into {user_file()}")
     if all(_program(name) for name in _DAEMONS):
