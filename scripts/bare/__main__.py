@@ -54,7 +54,7 @@ def main() -> int:
             system.make(args.folder.resolve())
         elif args.what == "newcomer":
             folder = args.folder.resolve()
-            return ci.ran(folder, newcomer.steps(folder, args.dist))
+            return ci.ran(folder, ((step,) for step in newcomer.steps(folder, args.dist)))
         elif args.what == "remove":
             system.remove(args.folder.resolve())
         else:

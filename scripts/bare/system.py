@@ -10,8 +10,9 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def enter(folder: Path, argv: list[str], view: View, variables: Mapping[str, str
             process.kill()
             process.wait()
             cgroups.sweep()
+
+
+def command_line(folder: Path, argv: Sequence[str], view: View, variables: Mapping[str, str]) -> list[str]:
+    """How a process of its own does what `enter` does; scripts/bare/__main__.py reads it."""
+    told = {"--cgroup": view.cgroup, "--over": view.over, "--layer": view.layer}
+    options = [word for option, value in told.items() if value is not None for word in (option, value)]
+    options += [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
+    words = ["enter", str(folder), "--user", view.user, "--host-address", view.address, *options, "--", *argv]
+    return [sys.executable, str(Path(__file__).parent), *words]
 
 
 def _as_user(user: str, variables: Mapping[str, str]) -> list[str]:
