@@ -13,7 +13,7 @@ from tests.unit.transport.sshserver import Node, running
 from tests.watchdog import SECONDS
 
 from slurm_agent_tools.scripts import reader
-from slurm_agent_tools.settings import workstation_place
+from slurm_agent_tools.settings import devcluster_place, workstation_place
 from slurm_agent_tools.store import database
 
 _NUMBERS = itertools.count()
@@ -57,6 +57,8 @@ def _home(_homes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv(workstation_place.VARIABLE, raising=False)
     monkeypatch.setattr(workstation_place, "MACHINES", home / "no-workstation-of-the-machine")
+    monkeypatch.delenv(devcluster_place.VARIABLE, raising=False)
+    monkeypatch.setattr(devcluster_place, "ROOTS", home / "no-devcluster-of-root")
 
 
 @pytest.fixture

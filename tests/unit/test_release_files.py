@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trove_classifiers
 from tests.unit.shipped_scripts import script
 
 from slurm_agent_tools import __version__
@@ -118,6 +119,19 @@ def test_the_bundle_holds_every_package_to_the_tested_version() -> None:
     names = [line.split("==")[0] for line in (ROOT / "requirements-run.txt").read_text().splitlines() if "==" in line]
 
     assert [pin.split("==")[0] for pin in pins] == names
+
+
+def test_the_index_is_told_what_is_so() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = [each.rsplit(" ", 1)[1] for each in project["classifiers"] if ":: Python :: 3." in each]
+    tested = re.search(r"python: \[(.+)\]", (ROOT / ".github/workflows/tests.yaml").read_text())
+
+    assert set(project["classifiers"]) <= trove_classifiers.classifiers
+    assert tested is not None
+    assert versions == json.loads(f"[{tested[1]}]")
+    assert project["requires-python"] == f">={versions[0]}"
+    assert not any(each.startswith("License ::") for each in project["classifiers"])  # beside `license` it is refused
+    assert (ROOT / "src/slurm_agent_tools/py.typed").exists()
 
 
 # --- Container image --------------------------------------------------------------------------------------------------

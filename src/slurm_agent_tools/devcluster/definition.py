@@ -17,6 +17,7 @@ from typing import Any
 
 from slurm_agent_tools.devcluster.machine_facts import Kept, MachineGpu, MachineNode
 from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
+from slurm_agent_tools.settings import devcluster_place
 
 # The daemons look for their helpers in sbin, which an ordinary user's PATH lacks.
 SEARCH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -183,19 +184,9 @@ def letters(base_port: int) -> str:
     return text
 
 
-def default_folder() -> Path:
-    """SLURM_AGENT_DEVCLUSTER, else a folder under /var/tmp (root) or ~/.cache."""
-    named = os.environ.get("SLURM_AGENT_DEVCLUSTER")
-    if named:
-        return Path(named).absolute()
-    if is_root():
-        return Path("/var/tmp/slurm-agent-devcluster")  # noqa: S108 - only root writes in it once it is made
-    return Path.home() / ".cache" / "slurm-agent-devcluster"
-
-
 def checked(folder: Path | None) -> Path:
     """The folder as an absolute path that sockets and slurm.conf can hold; InputError else."""
-    path = (folder or default_folder()).resolve()
+    path = (folder or devcluster_place.folder()).resolve()
     if len(os.fsencode(path / "run/munge/munge.sock")) > _SOCKET_LIMIT:
         raise InputError("folder", str(path), "too long for the path of a socket; give a shorter one")
     if any(not (letter.isalnum() or letter in "/._-") for letter in str(path)):

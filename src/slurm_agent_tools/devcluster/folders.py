@@ -106,10 +106,13 @@ def give(path: Path, user: str) -> None:
 
 async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], None]) -> None:
     """Make the users who submit (root only), their homes in the folder, and the project."""
-    for user in users if is_root() else (cluster.user,):
+    users = users if is_root() else (cluster.user,)
+    if absent := [user for user in users if not _exists(user)]:
+        who = " and ".join(absent)
+        say(f"making {who}: ordinary users whom the demo and tests work as; your own jobs need no other user than you")
+    for user in users:
         home = cluster.folder / "home" / user
         if not _exists(user):
-            say(f"making the user {user}")
             await _add(user, home)
         home.mkdir(exist_ok=True)
         give(home, user)
@@ -120,7 +123,7 @@ async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], 
     give(cluster.project, cluster.user)
     unread = [path for path in (Path(sys.prefix), Path(__file__)) if not readable_by(cluster.user, path)]
     if unread:
-        say(f"mind: the user {cluster.user} cannot read {unread[0]}, so our tools run as you and not as that user")
+        say(f"mind: the demo works as {cluster.user}, who cannot read {unread[0]}, and would fail; you can work")
 
 
 def _profile(cluster: Cluster, home: Path) -> None:

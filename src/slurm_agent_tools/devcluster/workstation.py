@@ -28,7 +28,7 @@ from slurm_agent_tools.devcluster import (
 from slurm_agent_tools.devcluster.definition import SEARCH, Cluster, Status
 from slurm_agent_tools.devcluster.machine_facts import Kept, MachineGpu, Sight
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.settings import Settings, SlurmSettings, workstation_place
+from slurm_agent_tools.settings import Settings, SlurmSettings, devcluster_place, workstation_place
 from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, Runner
 from slurm_agent_tools.transport.local import LocalTransport
@@ -227,7 +227,13 @@ def running(folder: Path) -> bool | None:
 
 def asleep(slurm: SlurmSettings) -> str | None:
     """What to do where the workstation with this configuration is not up."""
-    return f"The workstation is not up. Run: {UP}" if running(_folder(slurm)) is False else None
+    return f"The workstation is not up. {_advice()}" if running(_folder(slurm)) is False else None
+
+
+def _advice() -> str:
+    """What to do where it is not up; a devcluster that runs comes first, as it is there already."""
+    there = devcluster_place.hint()
+    return f"{there}{'Or run' if there else 'Run'}: {UP}"
 
 
 def _folder(slurm: SlurmSettings) -> Path:
@@ -285,5 +291,5 @@ class _Awake:
     ) -> Completed:
         """See Runner. SlurmUnreachable, with nothing sent, where the workstation is not up."""
         if argv[0] in SLURM_COMMANDS and running(self._folder) is False:
-            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=f"Run: {UP}")
+            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=_advice())
         return await self._inner.run(argv, stdin=stdin, env=env, cwd=cwd, timeout=timeout, max_output=max_output)

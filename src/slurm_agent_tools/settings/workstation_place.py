@@ -55,7 +55,7 @@ def folder() -> Path:
 def find() -> WorkstationPlace | None:
     """The workstation of this user, else that of the machine; None where there is none."""
     for place in dict.fromkeys([folder(), folder() if os.environ.get(VARIABLE) else MACHINES]):
-        found = _recorded(place)
+        found = recorded(place)
         if found is not None:
             return found
     return None
@@ -66,7 +66,8 @@ def other_slurm() -> bool:
     return bool(os.environ.get("SLURM_CONF")) or any(Path(path).exists() for path in _OTHERS)
 
 
-def _recorded(place: Path) -> WorkstationPlace | None:
+def recorded(place: Path) -> WorkstationPlace | None:
+    """The private cluster whose record this user or root wrote into a folder, up or not; None where there is none."""
     path = place / RECORD
     try:
         if path.stat().st_uid not in {0, os.geteuid()}:

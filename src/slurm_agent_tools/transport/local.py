@@ -79,10 +79,12 @@ class LocalRunner:
             found = shutil.which(name, path=self._base["PATH"])
             if found is not None:
                 return found
+        from slurm_agent_tools.settings import devcluster_place  # noqa: PLC0415 - where Slurm is, nobody needs it
+
         raise SlurmMissing(
             f"{name} is not installed here",
-            hint="Work on a machine with Slurm's commands, set slurm.bin_dir, or on Linux make this one a cluster: "
-            "slurm-agent-tools workstation up",
+            hint=f"{devcluster_place.hint()}Work on a machine with Slurm's commands, set slurm.bin_dir, or on Linux"
+            " make this one a cluster: slurm-agent-tools workstation up",
         )
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.transport.sshserver import Node
 
 from slurm_agent_tools.cli.commands import doctor_steps
-from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
+from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings, devcluster_place
 from slurm_agent_tools.transport.local import LocalTransport
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
@@ -104,6 +104,21 @@ async def test_doctor_names_the_workstation_where_there_is_no_slurm(tmp_path):
     (tmp_path / "sinfo").unlink()
     (step,) = [step async for step in doctor_steps.check_steps(place)]
     assert "slurm-agent-tools workstation up" in step.todo
+
+
+async def test_doctor_names_the_devcluster_that_runs_first_and_each_variable_in_full(tmp_path, monkeypatch):
+    line = "export SLURM_CONF=/srv/d/etc/slurm.conf"
+    monkeypatch.setattr(devcluster_place, "unused", lambda: line)
+    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+    place = LocalTransport(settings, settings.slurm)
+    (missing,) = [step async for step in doctor_steps.check_steps(place)]
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    (silent,) = [step async for step in doctor_steps.check_steps(place)]
+    for step in (missing, silent):
+        assert step.todo.index(line) < step.todo.index("slurm-agent-tools workstation up")
+    assert "SLURM_AGENT_SLURM__BIN_DIR or SLURM_AGENT_SLURM__CONF" in silent.todo
+    assert "..." not in silent.todo
 
 
 async def test_doctor_is_content_where_all_is_well(node):

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import first_contact
-from slurm_agent_tools.settings import load, setting_sources, workstation_place
+from slurm_agent_tools.settings import devcluster_place, load, setting_sources, workstation_place
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +94,18 @@ def test_a_workstation_that_was_brought_up_is_known(machine: Path, monkeypatch: 
     monkeypatch.setattr(workstation_place, "find", lambda: place)
 
     assert first_contact.machine(load()).case == "workstation"
+
+
+def test_a_devcluster_that_runs_comes_before_one_that_could_be_made(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs(machine / "bin", "sbatch")
+    monkeypatch.setattr(devcluster_place, "unused", lambda: "export SLURM_CONF=/srv/d/etc/slurm.conf")
+    out = told(capsys)
+
+    assert "a devcluster runs on it" in out
+    assert "slurm-agent-tools devcluster env" in out
+    assert "workstation up" not in out
 
 
 def test_a_folder_that_is_set_up_is_not_offered_init(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:

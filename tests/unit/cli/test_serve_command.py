@@ -10,7 +10,7 @@ import pytest
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import serve_command
 from slurm_agent_tools.server.http import app
-from slurm_agent_tools.settings import Settings, workstation_place
+from slurm_agent_tools.settings import Settings, devcluster_place, workstation_place
 
 
 @pytest.fixture
@@ -61,6 +61,17 @@ def test_where_no_slurm_is_known_it_says_how_to_get_one(served, monkeypatch, cap
     monkeypatch.setattr("shutil.which", lambda _: "/opt/slurm/bin/sbatch")  # it knows its own configuration
     assert main.main(["serve"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_devcluster_that_runs_is_told_before_a_workstation(served, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr(devcluster_place, "unused", lambda: "export SLURM_CONF=/srv/d/etc/slurm.conf")
+    assert main.main(["serve"]) == 0
+    told = capsys.readouterr().err
+    assert told.index("export SLURM_CONF=/srv/d/etc/slurm.conf") < told.index("slurm-agent-tools workstation up")
 
 
 def test_a_workstation_that_is_not_up_is_told_by_serve(served, monkeypatch, capsys, tmp_path):

@@ -29,6 +29,25 @@ def test_the_distributions_own_slurm_needs_no_profile(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_whom_root_makes_users_for_is_said_and_that_the_reader_needs_neither(tmp_path, monkeypatch):
+    async def add(*_: object) -> None:
+        pass
+
+    said: list[str] = []
+    monkeypatch.setattr(folders, "is_root", lambda: True)
+    monkeypatch.setattr(folders, "_exists", lambda _: False)
+    monkeypatch.setattr(folders, "_add", add)
+    monkeypatch.setattr(folders, "give", lambda *_: None)
+    monkeypatch.setattr(folders, "readable_by", lambda *_: False)
+    (tmp_path / "home").mkdir()
+    await folders.people(Cluster(tmp_path, 21000, "researcher"), ("researcher", "labmate"), said.append)
+
+    making, mind = said
+    assert making.startswith("making researcher and labmate: ordinary users whom the demo and tests work as")
+    assert "your own jobs need no other user" in making
+    assert "the demo works as researcher" in mind
+
+
 def test_devices_that_may_not_be_made_are_plain_files_and_are_made_again(tmp_path, monkeypatch):
     def refused(path, mode, device):
         if Path(path).exists():

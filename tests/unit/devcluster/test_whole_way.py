@@ -29,6 +29,7 @@ from slurm_agent_tools.devcluster import (
     workers,
 )
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.settings import devcluster_place
 
 USERS_OF_ROOT = (accounting_database, cgroups, config_files, definition, folders, login_node, packages, slurm_daemons)
 
@@ -317,7 +318,7 @@ async def test_without_sshd_the_package_is_named(ground, monkeypatch):
 # --- the command -------------------------------------------------------------------------------------------------
 
 
-async def test_the_command_brings_it_up_shows_it_and_takes_it_down(ground, capsys):
+async def test_the_command_brings_it_up_shows_it_and_takes_it_down(ground, capsys, monkeypatch):
     parser = argparse.ArgumentParser()
     devcluster_command.add_arguments(parser)
 
@@ -326,7 +327,10 @@ async def test_the_command_brings_it_up_shows_it_and_takes_it_down(ground, capsy
         return code, capsys.readouterr().out.splitlines()
 
     code, shown = await command("up", "--slurm", "24.11")
-    assert (code, shown) == (0, [f"project of {definition.me()}: {ground.folder}/home/{definition.me()}/project"])
+    line = f'export SLURM_CONF={ground.folder}/etc/slurm.conf PATH={ground.bin_dir}:"$PATH"'
+    assert (code, shown) == (0, [f"to use it, run in the terminal in which you start your client: {line}"])
+    monkeypatch.setenv(devcluster_place.VARIABLE, str(ground.folder))
+    assert devcluster_place.unused() == line
     code, shown = await command("env")
     assert (code, shown[0]) == (0, f"export SLURM_CONF={ground.folder}/etc/slurm.conf")
     assert shown[1].startswith(f"export PATH={ground.bin_dir}:")
@@ -334,5 +338,6 @@ async def test_the_command_brings_it_up_shows_it_and_takes_it_down(ground, capsy
     assert (code, shown[0]) == (0, "up")
     assert sum(line.endswith(" idle") for line in shown) == 5
     assert (await command("down", "--wipe"))[0] == 0
+    assert devcluster_place.unused() is None
     assert not ground.folder.exists()
     assert "slurmd" in os.listdir(ground.bin_dir)  # noqa: PTH208 - only its own folder is deleted

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from slurm_agent_tools.devcluster import cgroups, definition, lifecycle, packages
+from slurm_agent_tools.settings import devcluster_place
 
 DONE, FAILED = 0, 1
 
@@ -38,7 +39,8 @@ async def run(args: argparse.Namespace) -> int:
         cluster = await lifecycle.up(
             args.folder, base_port=args.base_port, slurm=args.slurm, ssh=args.sshd, yes=args.yes, say=_say
         )
-        _print(f"project of {cluster.user}: {cluster.project}")
+        line = devcluster_place.export_line(cluster.conf, cluster.bin_dir)
+        _print(f"to use it, run in the terminal in which you start your client: {line}")
         return DONE
     if args.what == "down":
         await lifecycle.down(args.folder, wipe=args.wipe, say=_say)

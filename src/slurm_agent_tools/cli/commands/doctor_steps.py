@@ -13,6 +13,7 @@ import anyio
 
 from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER, servers
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
+from slurm_agent_tools.settings import devcluster_place
 from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
 from slurm_agent_tools.slurm.commands import sacct
 from slurm_agent_tools.text import sanitize
@@ -135,7 +136,8 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
 
 async def _commands(place: Transport) -> list[CheckStep]:
     done = await place.runner.run(["sinfo", "--version"])
-    here = f"Set {PREFIX}SLURM__BIN_DIR or ...CONF, or bin_dir or conf below [slurm] in {user_file()};"
+    here = f"{devcluster_place.hint()}Set {PREFIX}SLURM__BIN_DIR or {PREFIX}SLURM__CONF,"
+    here += f" or bin_dir or conf below [slurm] in {user_file()};"
     here += " for a cluster behind a login node, write [clusters.NAME] there;"
     here += " to make this machine a cluster of its own, run: slurm-agent-tools workstation up"
     there = f"Set bin_dir or conf in {user_file()}, below [clusters.NAME.slurm]."

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.settings import LOCAL, Settings, load, workstation_place
+from slurm_agent_tools.settings import LOCAL, Settings, devcluster_place, load, workstation_place
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, user_file
 
 _DAEMONS = ("slurmctld", "slurmd", "munged")
@@ -58,7 +58,7 @@ def _steps(steps: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def machine(settings: Settings) -> MachineState:
-    """Which of the cases this machine is: clusters in the settings, a Slurm, a workstation, its parts, or nothing."""
+    """Which of the cases this machine is: clusters in the settings, a Slurm, a private one, its parts, or nothing."""
     usual, far = settings.cluster, {name: one.host for name, one in settings.clusters.items() if one.host}
     ask = ("doctor", "does all of it work? what does not, and what to do")
     look = ("get_status", "jobs, queue, GPUs, and whether to submit now")
@@ -72,6 +72,11 @@ def machine(settings: Settings) -> MachineState:
         return MachineState("workstation", "it is a cluster of its own (workstation)", (up, ask, look))
     if place := _slurm(settings):
         return MachineState("slurm", f"Slurm's commands are in {place}", (ask, look))
+    if devcluster_place.unused():
+        use = ("devcluster env", "the line that points this terminal, and a client started from it, at that Slurm")
+        return MachineState(
+            "devcluster", "a devcluster runs on it, which this terminal does not use yet", (use, ask, look)
+        )
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     private = ("devcluster up", "a private Slurm to try things on; a workstation runs no jobs of root")
     write = ("doctor", f"for a cluster behind a login node, after writing [clusters.NAME] into {user_file()}")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.server.mcp_server import serve
-from slurm_agent_tools.settings import HttpSettings, Settings, load, workstation_place
+from slurm_agent_tools.settings import HttpSettings, Settings, devcluster_place, load, workstation_place
 
 _OPTIONS = {
     "listen": "--listen",
@@ -81,7 +81,8 @@ def _no_slurm(settings: Settings) -> str | None:
     named = settings.clusters or settings.slurm.conf or settings.slurm.bin_dir
     if named or workstation_place.other_slurm() or (shutil.which("sbatch") or "/usr/bin/sbatch") != "/usr/bin/sbatch":
         return None
-    return "No Slurm is known here. To make this machine a cluster of its own: slurm-agent-tools workstation up"
+    own = "To make this machine a cluster of its own: slurm-agent-tools workstation up"
+    return f"No Slurm is known here. {devcluster_place.hint()}{own}"
 
 
 def _with(settings: Settings, given: dict[str, object]) -> Settings:
