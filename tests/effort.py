@@ -1,15 +1,24 @@
-"""How much tests by chance and over long times try: all under `make test`, a quarter under `make check` (SHORT_TESTS)."""
+"""How much tests by chance and over long times try: all under `make test`, an eighth under `make check` (SHORT_TESTS)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
-PART = 4 if os.environ.get("SHORT_TESTS") else 1
+T = TypeVar("T")
+
+PART = 8 if os.environ.get("SHORT_TESTS") else 1
 
 
 def tries(many: int) -> int:
     """How many of so many seeds, examples or lines made by chance are tried."""
     return max(3, many // PART)
+
+
+def some(cases: Sequence[T]) -> Sequence[T]:
+    """Which of these simulations, which differ in their numbers alone, are played: the first, and others far apart."""
+    return cases[::PART]
 
 
 def whole(many: int) -> range:
