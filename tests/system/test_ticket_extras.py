@@ -67,6 +67,15 @@ def test_a_ticket_that_does_not_say_so_brings_nothing_beside(site: Site, more: s
     assert sbatch(site, *SMALL, f"--comment={word}")[0]
 
 
+@pytest.mark.parametrize("words", [SMALL, GPU, ("--gpus=1", "--partition=gpu", "--mem-per-gpu=1G", "--time=5")])
+def test_no_job_is_spread_without_a_ticket_either(site: Site, words: tuple[str, ...]):
+    """Slurm may take more nodes for it than the plugin counts; one version's controller ends over the last of these."""
+    job_id, said = sbatch(site, *words, "--spread-job")
+    assert job_id is None
+    assert "--spread-job takes more nodes than it shows" in said, said
+    assert sbatch(site, *words)[0]
+
+
 @pytest.mark.parametrize(
     ("judged", "other"),
     [("--licenses=matlab:2", "--licenses=matlab:3"), ("--gres=nvme:1", "--gres=nvme:2"),

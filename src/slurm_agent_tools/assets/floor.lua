@@ -6,12 +6,12 @@
 local NARROW = {
   cpus_per_task = true, ntasks_per_node = true, ntasks_per_tres = true, ntasks_per_gpu = true, pn_min_cpus = true,
   requeue = true, shared = true, sockets_per_node = true, cores_per_socket = true, threads_per_core = true,
-  ntasks_per_socket = true, ntasks_per_core = true,
+  ntasks_per_socket = true, ntasks_per_core = true, core_spec = true, thread_spec = true,
 }
 
 -- Numbers that every submission has. Where one is missing, this Slurm is not as it was when the file was written.
 local EXPECTED = {
-  "cpus_per_task", "max_nodes", "min_cpus", "min_nodes", "ntasks_per_node", "ntasks_per_tres", "num_tasks",
+  "bitflags", "cpus_per_task", "max_nodes", "min_cpus", "min_nodes", "ntasks_per_node", "ntasks_per_tres", "num_tasks",
   "pn_min_cpus", "pn_min_memory", "requeue", "shared", "sockets_per_node", "time_limit",
 }
 
@@ -34,6 +34,13 @@ local HIDDEN = {
   "num_tasks", "cpus_per_task", "ntasks_per_node", "ntasks_per_tres", "ntasks_per_gpu", "ntasks_per_socket",
   "ntasks_per_core", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres",
 }
+
+-- Among bitflags. With it Slurm may choose more nodes than are counted here: 26.05 gives `--gpus=1 --spread-job` a GPU on
+-- each of two nodes, and the slurmctld of 24.11 ends over it with a segmentation fault.
+local SPREAD_JOB = slurm.SPREAD_JOB or 256
+
+-- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
+local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 
 local UNITS = { [""] = 1, k = 1024, m = 1024 ^ 2, g = 1024 ^ 3, t = 1024 ^ 4 }
 
@@ -308,6 +315,22 @@ local function check_exclusive(found, shared)
   end
 end
 
+local function is_spread(source)
+  return math.floor((source.bitflags or 0) / SPREAD_JOB) % 2 == 1
+end
+
+-- Options by which a job takes more than it shows, beside --exclusive.
+local function check_hidden(found, source)
+  if is_spread(source) then
+    refuse(found, "directives", "--spread-job takes more nodes than it shows; ask with --nodes and --ntasks")
+  end
+  for field, option in pairs(OF_SYSTEM) do
+    if stated(source, field) ~= nil then
+      refuse(found, "directives", option .. " takes whole nodes, which it does not show; leave it out")
+    end
+  end
+end
+
 -- How many tasks `0-99:2,200%4` names, and its throttle.
 local function read_array(text)
   local plain, throttle = string.match(text, "^([^%%]*)%%(%d+)%]?$")
@@ -365,6 +388,7 @@ local function judge_submission(job)
   check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
+  check_hidden(found, job)
   if get("array_inx") ~= nil then
     tasks, throttle = read_array(get("array_inx"))
     check_array(found, tasks, throttle)
@@ -415,6 +439,7 @@ local function judge_change(job, record)
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
   check_exclusive(found, stated(job, "shared"))
+  check_hidden(found, job)
   if stated(job, "array_inx") ~= nil then -- this is said and logged, and MaxJobsPerUser of the QOS holds
     check_array(found, math.huge, new_throttle(job))
   end

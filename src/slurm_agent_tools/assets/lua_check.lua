@@ -24,7 +24,7 @@ os.remove = os.rename
 
 local function job(fields)
   local made = {
-    cpus_per_task = NARROW, max_nodes = MISSING, min_cpus = MISSING, min_nodes = MISSING, ntasks_per_node = NARROW,
+    bitflags = 0, cpus_per_task = NARROW, max_nodes = MISSING, min_cpus = MISSING, min_nodes = MISSING, ntasks_per_node = NARROW,
     ntasks_per_tres = NARROW, num_tasks = MISSING, pn_min_cpus = NARROW, pn_min_memory = WIDE, requeue = NARROW,
     shared = NARROW, sockets_per_node = NARROW, time_limit = MISSING, user_id = 65534, user_name = "nobody",
     default_account = "nobody", environment = {},

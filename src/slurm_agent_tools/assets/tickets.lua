@@ -13,14 +13,12 @@ local NAMES = {
 }
 local UNBOUNDED = { time = true, memory = true, gpumemory = true } -- which a person may allow: `-`, here math.huge
 
--- What no ticket says, so that no job gets it with one. Of cores kept for the system only later versions tell, and a job
--- that names them gets whole nodes.
+-- What no ticket says, so that no job gets it with one; so it is with OF_SYSTEM and SPREAD_JOB.
 local NEVER = {
-  burst_buffer = "--bb", container = "--container", container_id = "--container-id", core_spec = "--core-spec",
-  thread_spec = "--thread-spec", network = "--network", clusters = "--clusters",
+  burst_buffer = "--bb", container = "--container", container_id = "--container-id", network = "--network",
+  clusters = "--clusters", core_spec = OF_SYSTEM.core_spec, thread_spec = OF_SYSTEM.thread_spec,
 }
 local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
-local SPREAD_JOB = 256 -- among bitflags: a GPU on each of several nodes for one that was asked for
 
 -- With one of these in its environment a shell, or every program, runs something else before the script.
 local FOREIGN_CODE = { "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT" }
@@ -254,12 +252,11 @@ end
 
 local function never_with_a_ticket(found, source)
   for field, option in pairs(NEVER) do
-    local value = stated(source, field)
-    if value ~= nil and value ~= slurm.NO_VAL16 then
+    if stated(source, field) ~= nil then
       refuse(found, "directives", string.format("%s is in no ticket; leave it out", option))
     end
   end
-  if math.floor((source.bitflags or 0) / SPREAD_JOB) % 2 == 1 then
+  if is_spread(source) then
     refuse(found, "directives", "--spread-job is in no ticket; leave it out")
   end
 end

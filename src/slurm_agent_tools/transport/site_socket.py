@@ -276,10 +276,13 @@ _NAMED = 20
 
 
 class CallLimits:
-    """Connections and calls of each user. Who is refused is counted, for one line in the log now and then."""
+    """Connections and calls of each user. Who is refused is counted, for one line in the log now and then.
 
-    def __init__(self, calls_per_minute: int) -> None:
-        self._most = calls_per_minute
+    `connections`: how many there are for all users together.
+    """
+
+    def __init__(self, calls_per_minute: int, *, connections: int = MOST) -> None:
+        self._most, self._connections = calls_per_minute, connections
         self._open = Counter[int]()
         self._calls = Counter[int]()
         self._since: datetime | None = None
@@ -290,13 +293,14 @@ class CallLimits:
         if self._since is None or not self._since <= now < self._since + _MINUTE:
             self._since = now
             self._calls.clear()
-        free = MOST - self._open.total()
+        every = self._connections
+        free = every - self._open.total()
         most = min(MOST_OF_ONE, max(1, free // _SHARE))
         again = "Call again in a moment."
         if free <= 0:
-            return self._noted(uid, "connections of all", f"too many calls at once: {MOST} of all users", again)
+            return self._noted(uid, "connections of all", f"too many calls at once: {every} of all users", again)
         if self._open[uid] >= most:
-            told = f"too many calls at once: {most} of one user while {free} of {MOST} are free"
+            told = f"too many calls at once: {most} of one user while {free} of {every} are free"
             return self._noted(uid, "connections", told, again)
         if self._calls[uid] >= self._most:
             told = f"too many calls: {self._most} of one user in a minute (calls_per_minute)"

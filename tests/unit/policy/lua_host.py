@@ -24,7 +24,7 @@ slurm = {
 }
 local NONE = {}
 local BLANK = {
-  cpus_per_task = 65534, max_nodes = slurm.NO_VAL, min_cpus = slurm.NO_VAL, min_nodes = slurm.NO_VAL,
+  bitflags = 0, cpus_per_task = 65534, max_nodes = slurm.NO_VAL, min_cpus = slurm.NO_VAL, min_nodes = slurm.NO_VAL,
   ntasks_per_node = 65534, ntasks_per_tres = 65534, num_tasks = slurm.NO_VAL, pn_min_cpus = 65534,
   pn_min_memory = slurm.NO_VAL64, requeue = 65534, shared = 65534, sockets_per_node = 65534, time_limit = slurm.NO_VAL,
 }

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 from tests.unit.policy import lua_host, test_tickets_lua
-from tests.unit.policy.lua_host import ask
-from tests.unit.policy.test_tickets_lua import KEY, OLD, Kind, large, plugin, refused
+from tests.unit.policy.lua_host import ask, change, submission
+from tests.unit.policy.test_tickets_lua import KEY, OLD, USER, Kind, large, plugin, refused
 
 from slurm_agent_tools.policy.for_others import TicketSource
 
 kind = test_tickets_lua.kind
+
+FREE: dict[str, object] = {"time_limit": 5, "min_mem_per_node": 1024, "pn_min_memory": 1024, "environment": {}}
+"""A job that needs no ticket."""
+
+FLOORS = [plugin(None), plugin(TicketSource.parse("files:/nonexistent"))]
 
 
 def test_what_stands_in_a_ticket_beside_cpus_memory_and_time_is_let_in(kind: Kind):
@@ -61,3 +66,34 @@ def test_what_does_not_stand_in_a_ticket_is_refused(kind: Kind, fields: dict[str
     first, then = ask(kind.plugin, [large(word, **fields), large(word)])
     refused(first, part)
     assert then.code == 0
+
+
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+@pytest.mark.parametrize("text", FLOORS, ids=["floor", "tickets"])
+@pytest.mark.parametrize(
+    ("fields", "option"),
+    [({"bitflags": 256 + 2**25}, "--spread-job"), ({"bitflags": 256, "tres_per_job": "gres:gpu:1"}, "--spread-job"),
+     ({"core_spec": 0}, "--core-spec"), ({"thread_spec": 2}, "--thread-spec")],
+)  # fmt: skip
+def test_a_bare_job_within_the_limits_takes_no_more_nodes_than_it_shows(
+    text: str, program: str, fields: dict[str, object], option: str
+):
+    """What the plugin cannot count is refused at submission and at a change, with a ticket and without."""
+    record = {"min_mem_per_node": 1024, "min_nodes": 1, "max_nodes": 1}
+    calls = [submission(USER, **FREE, **fields), change(USER, record, **fields)]
+    first, then = ask(text, calls, program=program)
+    assert option in first.told[0]
+    assert (first.code != 0, then.code != 0) == (True, True)
+
+
+@pytest.mark.parametrize("text", FLOORS, ids=["floor", "tickets"])
+def test_other_flags_of_a_bare_job_are_let_in(text: str):
+    """Slurm sets some of them by itself."""
+    taken = [{}, {"bitflags": 2**25 + 512 + 1 + 2}, {"core_spec": 65534}, {"bitflags": 2**40 + 128}]
+    assert [one.code for one in ask(text, [submission(USER, **FREE, **fields) for fields in taken])] == [0] * 4
+
+
+@pytest.mark.parametrize("text", FLOORS, ids=["floor", "tickets"])
+def test_a_slurm_that_does_not_tell_its_flags_lets_nothing_in_unseen(text: str):
+    calls = [submission(USER, **FREE, bitflags="?")]
+    assert "this Slurm does not tell bitflags" in ask(text, calls)[0].told[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http.request_limits import ADMITTED
 from slurm_agent_tools.settings import HttpSettings
+from slurm_agent_tools.transport.unix_peer import peer_uid
 
 _SPARE_FILES = 300  # for the ledger, Slurm's commands, and connections that are accepted before they are counted
 LARGEST_HEAD = 16 * 1024
@@ -39,6 +41,7 @@ class Crowd:
     """All connections of a server.
 
     Where there are too many, the longest quiet one without a request that a token admitted makes room for a new one.
+    Where the kernel tells users apart, it is one of the user who holds most, so that nobody's crowd closes another's.
     """
 
     def __init__(self, limits: HttpSettings) -> None:
@@ -50,7 +53,8 @@ class Crowd:
         free = [one for one in self.open if one.free]
         self.open.add(new)
         if free and len(self.open) > self.limits.max_connections:
-            min(free, key=lambda one: one.since).drop()
+            held = Counter(one.uid for one in self.open)
+            min(free, key=lambda one: (-held[one.uid], one.since)).drop()
         return len(self.open) <= self.limits.max_connections
 
 
@@ -69,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._answering = self._heard = False
         self._whole = self._placed = True  # all that was asked has arrived; the limit leaves room for it
         self.since = time.monotonic()
+        self.uid: int | None = None
 
     @property
     def free(self) -> bool:
@@ -78,6 +83,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it. The limit holds for all together."""
         self._transport = cast("asyncio.Transport", transport)
+        self.uid = peer_uid(transport.get_extra_info("socket"))
         self._inner.connection_made(cast("asyncio.Transport", _Outgoing(self._transport, self)))
         self._arm()
         self._placed = self._crowd.enter(self)

@@ -18,8 +18,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
-from slurm_agent_tools.server.site import caller, user_records
-from slurm_agent_tools.server.site.caller import UnixUser
+from slurm_agent_tools.server.site import user_records
 from slurm_agent_tools.server.site.judging import SiteJudgement
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
@@ -31,8 +30,9 @@ from slurm_agent_tools.store.ledger_location import named_lock
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.text import log_events
-from slurm_agent_tools.transport import site_socket
+from slurm_agent_tools.transport import site_socket, unix_peer
 from slurm_agent_tools.transport.site_socket import BrokenFrame, CallLimits, SiteFrame
+from slurm_agent_tools.transport.unix_peer import UnixUser
 
 if TYPE_CHECKING:
     from slurm_agent_tools.server.site.site_page import SitePage
@@ -60,7 +60,7 @@ class SiteService:
     """Answers calls; `peer` tells who is at the other end, `page` where a person answers by passkey."""
 
     def __init__(
-        self, config: SiteConfig, users: RecordsByUser, *, peer: _Peer = caller.peer, page: SitePage | None = None
+        self, config: SiteConfig, users: RecordsByUser, *, peer: _Peer = unix_peer.peer, page: SitePage | None = None
     ) -> None:
         self._config, self._users, self._peer, self._page = config, users, peer, page
         self._issuer = TicketIssuer(config)
@@ -142,6 +142,8 @@ class SiteService:
             await anyio.sleep(_SWEEP)
             if refused := self._limits.refused():
                 _log.warning("calls were refused by a limit", calls=refused)
+            if self._page is not None and (of_page := self._page.refused()):
+                _log.warning("requests to the page were refused by a limit", **of_page)
 
 
 def _refusal(message: str, hint: str) -> SiteFrame:
@@ -251,7 +253,7 @@ async def _served(config: SiteConfig) -> None:
     if config.page_origin is not None:
         from slurm_agent_tools.server.site import site_page  # noqa: PLC0415 - a web server, where a site has a page
 
-        page, shown = site_page.SitePage(config.page_origin, users), await listen(config, page=True)
+        page, shown = site_page.SitePage(config.page_origin, users, config), await listen(config, page=True)
     service = SiteService(config, users, page=page)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(service.sweep)

@@ -3,6 +3,9 @@
 The service's own account serves it, on a socket in a folder in which no user can listen, behind the site's name and its
 TLS: no program of a user has a part in what the person reads. Who has the link reads the question; only a passkey that
 the policy lists for this very origin says yes.
+
+Who has a link is bounded as its user's, and who has none as whose process connects: the kernel names the user of this
+machine, or the web server's account for everybody behind it. A question's page needs nothing of the second kind.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,9 +27,9 @@ from starlette.types import Receive, Scope, Send
 from slurm_agent_tools.server.http import connections
 from slurm_agent_tools.server.http.app import HttpServer
 from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
-from slurm_agent_tools.server.http.request_limits import ADMITTED, RequestLimits
-from slurm_agent_tools.server.site.caller import UnixUser
+from slurm_agent_tools.server.http.request_limits import ADMITTED
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
+from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.user_records import RecordsByUser
 from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.dashboard_app import serve_pages, static_file
@@ -37,12 +41,17 @@ from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import passkeys
 from slurm_agent_tools.transport.passkeys import PasskeyRefused
+from slurm_agent_tools.transport.site_socket import CallLimits
+from slurm_agent_tools.transport.unix_peer import UnixUser
 
-LIMITS = HttpSettings(max_connections=64, per_minute=120, max_calls=8)
-"""Of the page: a user's links together may ask so often, and who has none takes nobody's place."""
+LIMITS = HttpSettings(max_connections=64)
+"""Connections to the page at once. Where there are more, those without a link make room."""
 
-_LINKS, _NEW = 16, 64
+_LINKS, _NEW = 16, 512
 """Pages of one user, and new passkeys of everybody, that are kept at once; the oldest ends."""
+
+_SLOWLY = 1.0
+"""Seconds until a request that is over a limit is refused: else a crowd would take the service's time by refusals."""
 
 _LAST = 5.0
 """Seconds for answers under way when the service ends."""
@@ -67,12 +76,13 @@ async def _unseen(_: ClusterContext, item: Approval) -> list[str]:
 class SitePage:
     """The pages as an ASGI app. A link lasts as long as the question and this process."""
 
-    def __init__(self, origin: str, users: RecordsByUser) -> None:
-        self.origin, self._users = origin, users
+    def __init__(self, origin: str, users: RecordsByUser, config: SiteConfig) -> None:
+        self.origin, self._users, self._config = origin, users, config
         self._pages: dict[str, _UsersPages] = {}
         self._counted: dict[str, int] = {}
         self._new: dict[str, tuple[str, bytes]] = {}
-        self._limits = RequestLimits(LIMITS)
+        limits = partial(CallLimits, config.calls_per_minute, connections=LIMITS.max_connections)
+        self._linked, self._others = limits(), limits()
         self._server: HttpServer | None = None
         self._ended = anyio.Event()
 
@@ -107,26 +117,48 @@ class SitePage:
         """Serve one request, or agree to the server's start and stop."""
         await serve_pages(self._answer, scope, receive, send)
 
+    def refused(self) -> dict[str, dict[str, int]]:
+        """How often whom which limit refused since this was asked last, with a link and without."""
+        found = {"with_a_link": self._linked, "without": self._others}
+        return {kind: counts for kind, limits in found.items() if (counts := limits.refused())}
+
     async def _answer(self, request: Request) -> Response:
-        check_length(request.headers)
         _, first, *rest = [*request.url.path.split("/", 3), "", ""]
-        if request.method not in {"GET", "HEAD", "POST"}:
-            raise RequestRefused(405, "wrong_method", "These pages are read and answered", "Use GET or POST.")
-        if first == "static" and request.method != "POST":
-            return static_file(rest[0])
-        if first == "enrol" and _NAME.fullmatch(rest[0]):
-            return await self._enrolment(request, *rest[:2])
         pages = self._pages.get(rest[0]) if first == "q" else None
         secret, _, inner = rest[1].partition("/")
-        if pages is None or secret not in pages.links:
-            hint = "Ask for a new link: slurm-agent-tools approve --socket PATH"
-            raise RequestRefused(404, "not_found", "There is nothing at this path, or not any more", hint)
-        request.scope.setdefault("state", {})[ADMITTED] = True
-        with self._limits.one(rest[0]):
+        pages = pages if pages is not None and secret in pages.links else None
+        who = (self._others, _uid(request)) if pages is None else (self._linked, pages.user.uid)
+        with await self._place(*who):
+            check_length(request.headers)
+            if request.method not in {"GET", "HEAD", "POST"}:
+                raise RequestRefused(405, "wrong_method", "These pages are read and answered", "Use GET or POST.")
+            if pages is None:
+                return await self._without_link(request, first, rest[0], rest[1])
+            request.scope.setdefault("state", {})[ADMITTED] = True
             return await self._question(request, pages, secret, inner)
 
+    async def _place(self, limits: CallLimits, uid: int) -> AbstractContextManager[None]:
+        """A place for one request of a user's. Raises RequestRefused, in no hurry, where that is one too many."""
+        refused = limits.over(uid, self._users.clock.now())
+        if refused is None:
+            return limits.call(uid)
+        await anyio.sleep(_SLOWLY)
+        raise RequestRefused(429, "too_many", *refused, retry_after="60")
+
+    async def _without_link(self, request: Request, first: str, name: str, inner: str) -> Response:
+        """A new passkey's page, or nothing."""
+        if first == "static" and request.method != "POST":
+            return static_file(name)
+        if first == "enrol" and _NAME.fullmatch(name):
+            return await self._enrolment(request, name, inner)
+        hint = "Ask for a new link: slurm-agent-tools approve --socket PATH"
+        raise RequestRefused(404, "not_found", "There is nothing at this path, or not any more", hint)
+
     async def _question(self, request: Request, pages: _UsersPages, secret: str, inner: str) -> Response:
-        """The page of one question, or a step of the answer to it."""
+        """The page of one question, a file of it, or a step of the answer to it."""
+        folder, _, file = inner.partition("/")
+        if folder == "static" and request.method != "POST":
+            return static_file(file)
         project, name = pages.links[secret]
         records = await self._users.of(pages.user)
         context = self._users.context(records, project, RemoteFiles(None))
@@ -137,7 +169,12 @@ class SitePage:
             raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
         act = self._begun if step[0] == "begin" else self._finished
         origin = request.headers.get("origin", "")
-        return await answered(request, partial(act, context, pages.questions, secret, name, origin))
+
+        async def acted(sent: dict[str, Any]) -> dict[str, Any]:
+            records.check_room(self._config.state_mebibytes)  # each refusal of an answer is a line in the user's log
+            return await act(context, pages.questions, secret, name, origin, sent)
+
+        return await answered(request, acted)
 
     async def _shown(self, context: ClusterContext, pages: _UsersPages, name: str) -> str:
         """All of it, as at a terminal: nothing is masked, hidden signs are spelled out."""
@@ -194,6 +231,12 @@ class SitePage:
             raise PasskeyRefused("no answer", told, "It has to check who is there: a PIN, a finger or a face.")
         key = passkeys.made_key(sent.get("answer"), name=name, origin=self.origin, page=self.origin, made=asked[1])
         return {"message": f"Made. It counts once an administrator has this line in allowed_passkeys: {key.line}"}
+
+
+def _uid(request: Request) -> int:
+    """Whose process connected: a user's, or the web server's for all behind it; -1 where the kernel tells none."""
+    held = request.scope.get("state", {}).get(connections.HELD_BY)
+    return -1 if held is None or held.uid is None else int(held.uid)
 
 
 def keys_for(origin: str | None, lines: Iterable[str]) -> list[str]:

@@ -18,7 +18,6 @@ from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.policy_files import LARGEST
 from slurm_agent_tools.server.site import site_config
-from slurm_agent_tools.server.site.caller import UnixUser
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.services.context import ClusterContext
@@ -30,6 +29,7 @@ from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Runner
 from slurm_agent_tools.transport.local import LocalRunner, LocalTransport, SystemClock
+from slurm_agent_tools.transport.unix_peer import UnixUser
 
 USERS = "users"
 """The folder of users below the service's state, each by number."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,12 +56,27 @@ class Time:
 
 
 @dataclass
+class UnixSocket:
+    """What the kernel says of the other end of a Unix socket."""
+
+    uid: int
+    family: int = socket.AF_UNIX
+
+    def getsockopt(self, *_: int) -> bytes:
+        return struct.pack("3i", 1, self.uid, self.uid)
+
+
+@dataclass
 class Wire:
     """The transport: what was written, and how it ended."""
 
     said: bytes = b""
     ended: str = ""
     unread: int = 0
+    uid: int | None = None
+
+    def get_extra_info(self, _: str) -> UnixSocket | None:
+        return None if self.uid is None else UnixSocket(self.uid)
 
     def write(self, data: bytes) -> None:
         self.said += data
@@ -109,8 +126,8 @@ class Made:
         return {"type": "http", "headers": headers, "state": {HELD_BY: self.held, ADMITTED: admitted}}
 
 
-def made(crowd: Crowd) -> Made:
-    held, wire = Connection(Inner, crowd, app_state={"own": 1}), Wire()
+def made(crowd: Crowd, uid: int | None = None) -> Made:
+    held, wire = Connection(Inner, crowd, app_state={"own": 1}), Wire(uid=uid)
     held.connection_made(wire)
     return Made(held, wire, held._inner)
 
@@ -156,6 +173,21 @@ def test_the_longest_quiet_one_makes_room_for_a_new_one(time: Time):
     assert [one.wire.ended for one in old] == ["", "aborted", "", ""]
     new.held.data_received(b"GET")
     assert new.inner.got == b"GET"
+
+
+def test_a_users_crowd_makes_room_by_its_own_connections(time: Time):
+    """On a Unix socket: the web server's, with fewer of them, are left alone, however old they are."""
+    crowd = Crowd(LIMITS)
+    server = made(crowd, uid=33)
+    for _ in range(20):
+        time.pass_by(0.1)
+        made(crowd, uid=1000)
+    assert (server.wire.ended, server.held.uid) == ("", 33)
+    for ended in ("", "aborted"):
+        time.pass_by(0.1)
+        made(crowd, uid=33)
+        assert server.wire.ended == ended
+        assert sorted(one.uid or 0 for one in crowd.open) == [33, 33, 1000, 1000]
 
 
 def test_who_was_admitted_is_not_closed_for_another_and_the_other_is_told(time: Time):

@@ -18,7 +18,6 @@ from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
-from slurm_agent_tools.server.site.caller import UnixUser
 from slurm_agent_tools.server.site.service import SiteService
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.user_records import RecordsByUser
@@ -26,6 +25,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.transport.local import LocalFiles
 from slurm_agent_tools.transport.site_socket import SiteClient
+from slurm_agent_tools.transport.unix_peer import UnixUser
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --partition=cpu\n#SBATCH --mem=200M\n#SBATCH --time=00:05:00\nsleep 5\n"
 LONG = SCRIPT.replace("00:05:00", "13:00:00")

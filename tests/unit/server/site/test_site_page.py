@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from tests.unit.authenticators import Authenticator
@@ -20,7 +22,6 @@ from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models import allowed_passkeys
 from slurm_agent_tools.models.allowed_passkeys import LOOPBACK
 from slurm_agent_tools.models.arguments import GetStatus
-from slurm_agent_tools.server.http.request_limits import RequestLimits
 from slurm_agent_tools.server.site import service, site_config, site_page
 from slurm_agent_tools.server.site.site_page import SitePage
 
@@ -75,7 +76,7 @@ async def person(folder: Path, origin: str = ORIGIN, **said: Any) -> AsyncIterat
         f"approval_channels: [passkey]\nallowed_passkeys: ['{key.allowed(origin=origin).line}']\n"
     )
     async with site(folder, text=policy, **said) as made:
-        page = made.service._page = SitePage(ORIGIN, made.users)
+        page = made.service._page = SitePage(ORIGIN, made.users, made.config)
         someone = Person(made, key, page)
         async with someone.browser:
             yield someone
@@ -197,12 +198,106 @@ async def test_a_link_is_one_questions_and_hard_to_guess(tmp_path: Path):
         assert (await ada.browser.get("/static/passkey.js")).status_code == 200
 
 
-async def test_a_links_requests_are_bounded(tmp_path: Path):
+# --- A flood of requests ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is over a limit is refused without being kept waiting."""
+    monkeypatch.setattr(site_page, "_SLOWLY", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_the_requests_of_a_users_links_are_bounded_and_no_other_users(tmp_path: Path):
+    async with person(tmp_path, calls_per_minute=10) as ada:
+        await ada.asked()
+        first = ada.link
+        told = [(await ada.browser.get(path)).status_code for path in [first, f"{first}static/passkey.js"] * 6]
+        assert told == [200] * 10 + [429] * 2
+        another = ada.page.link(ada.made.who, "/elsewhere", "1").removeprefix(ORIGIN)
+        assert (await ada.browser.get(another)).status_code == 429
+        theirs = ada.page.link(BOB, "/elsewhere", "1").removeprefix(ORIGIN)
+        assert (await ada.browser.get(f"{theirs}static/passkey.js")).status_code == 200
+        assert ada.page.refused() == {"with_a_link": {"uid 1000, calls_per_minute": 3}}
+        ada.made.slurm.clock.move(60)
+        assert await ada.says_yes() == 200
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_who_has_no_link_is_bounded_and_keeps_nobody_from_a_yes(tmp_path: Path):
+    async with person(tmp_path, calls_per_minute=10) as ada:
+        await ada.asked()
+        paths = ["/", "/q/1000/x/", "/enrol/ada", "/static/passkey.js", "/favicon.ico"]
+        told = [(await ada.browser.get(path)).status_code for path in paths * 3]
+        assert told == [404, 404, 200, 200, 404] * 2 + [429] * 5
+        assert (await ada.browser.put("/")).status_code == 429
+        page = (await ada.browser.get(ada.link)).text
+        for file in re.findall(r'(?:src|href)="([^"]+)"', page):
+            assert (await ada.browser.get(ada.link + file)).status_code == 200, file
+        assert await ada.says_yes() == 200
+        assert ada.page.refused() == {"without": {"uid -1, calls_per_minute": 6}}
+        assert ada.page.refused() == {}
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_so_many_requests_of_a_users_links_are_answered_at_once(tmp_path: Path):
+    """A request that does not come to its end holds its place until it is late."""
     async with person(tmp_path) as ada:
         await ada.asked()
-        ada.page._limits = RequestLimits(site_page.LIMITS.model_copy(update={"per_minute": 2}))
-        told = [(await ada.browser.get(ada.link)).status_code for _ in range(3)]
-        assert told == [200, 200, 429]
+        come = anyio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"{"
+            await come.wait()
+            yield b"}"
+
+        async def hold() -> None:
+            headers = {"origin": ORIGIN, "content-type": "application/json"}
+            await ada.browser.post(f"{ada.link}yes/begin/{ada.name}", content=slowly(), headers=headers)
+
+        theirs = ada.page.link(BOB, "/elsewhere", "1").removeprefix(ORIGIN)
+        async with anyio.create_task_group() as group:
+            for _ in range(7):
+                group.start_soon(hold)
+            with anyio.fail_after(30):
+                while ada.page._linked.at_once() < 7:
+                    await anyio.lowlevel.checkpoint()
+            assert (await ada.browser.get(ada.link)).status_code == 429
+            assert (await ada.browser.get(f"{theirs}static/passkey.js")).status_code == 200
+            come.set()
+        assert (await ada.browser.get(ada.link)).status_code == 200
+
+
+async def test_whose_folder_is_full_has_no_more_lines_written_by_answers(tmp_path: Path):
+    async with person(tmp_path, state_mebibytes=16) as ada:
+        await ada.asked()
+        log = ada.made.ledger().decisions
+        os.truncate(log, 17 * 2**20)
+        sent = await ada.send("begin", {"shown": "0" * 64})
+        assert (sent.status_code, "state_mebibytes" in sent.json()["message"]) == (503, True)
+        assert log.stat().st_size == 17 * 2**20
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_refusals_of_the_page_are_one_line_in_the_services_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lines: list[tuple[str, dict[str, Any]]] = []
+    told = anyio.Event()
+
+    def note(what: str, **facts: Any) -> None:
+        lines.append((what, facts))
+        told.set()
+
+    monkeypatch.setattr(service._log, "warning", note)
+    monkeypatch.setattr(service, "_SWEEP", 0.01)
+    async with person(tmp_path, calls_per_minute=10) as ada:
+        for _ in range(12):
+            await ada.browser.get("/")
+        async with anyio.create_task_group() as group:
+            group.start_soon(ada.made.service.sweep)
+            with anyio.fail_after(30):
+                await told.wait()
+            group.cancel_scope.cancel()
+    assert lines == [("requests to the page were refused by a limit", {"without": {"uid -1, calls_per_minute": 2}})]
 
 
 async def test_a_new_passkey_is_a_line_for_the_administrator(tmp_path: Path):
@@ -229,6 +324,13 @@ async def test_the_page_answers_on_its_own_socket_and_ends_with_the_service(tmp_
             group.start_soon(ada.page.serve, raw)
             answer = await browser.get(ada.link.replace("https", "http"))
             assert "All that would run" in answer.text
+            silent = [await anyio.connect_unix(ada.made.config.page_socket) for _ in range(100)]
+            answer = await browser.get(ada.link.replace("https", "http"))
+            assert "All that would run" in answer.text
+            for one in silent:
+                await one.aclose()
+            await browser.get("http://approve.example.org/")
+            assert ada.page._others._calls == {os.getuid(): 1}
             await ada.page.end()
 
 

@@ -17,8 +17,7 @@ from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, REFUSED, SCR
 from slurm_agent_tools.errors import AccessError, InputError, SiteUnreachable, SlurmRefused
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.server.site import caller
-from slurm_agent_tools.transport import signature, site_socket
+from slurm_agent_tools.transport import signature, site_socket, unix_peer
 
 JUDGE = {"arguments": {"script": "job.sh"}, "caller": ["test", "1", "cli"], "status_read": None, "analysed": []}
 
@@ -276,16 +275,16 @@ async def test_a_ticket_is_for_the_user_whom_the_kernel_names(tmp_path: Path):
 
 def test_root_and_strangers_are_turned_away():
     with pytest.raises(AccessError, match="root's requests"):
-        caller.user(0)
+        unix_peer.user(0)
     with pytest.raises(AccessError, match="knows no user"):
-        caller.user(2**31 - 5)
+        unix_peer.user(2**31 - 5)
 
 
 def test_the_user_is_the_one_that_the_kernel_names(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(caller, "user", lambda number: number)
+    monkeypatch.setattr(unix_peer, "user", lambda number: number)
     one, other = socket.socketpair()
     with one, other:
-        assert caller.peer(one) == os.geteuid()
+        assert unix_peer.peer(one) == os.geteuid()
 
 
 # --- what is no honest client -----------------------------------------------------------------------------------------

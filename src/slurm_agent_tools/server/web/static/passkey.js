@@ -15,7 +15,7 @@
       credentials: "same-origin",
       body: JSON.stringify(body),
     });
-    const told = await sent.json();
+    const told = await sent.json().catch(() => ({ message: `The answer was ${sent.status}. Load the page again in a minute.` }));
     if (!sent.ok) throw new Error(told.message);
     return told;
   }
