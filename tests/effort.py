@@ -1,4 +1,7 @@
-"""How much tests by chance and over long times try: all under `make test`, an eighth under `make check` (SHORT_TESTS)."""
+"""How much is tried of what takes long: all under `make test`, about an eighth under `make check` (SHORT_TESTS).
+
+That is what is made by chance, goes on over long times, or is one of many that were made to be slow in the same way.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def tries(many: int) -> int:
 
 
 def some(cases: Sequence[T]) -> Sequence[T]:
-    """Which of these simulations, which differ in their numbers alone, are played: the first, and others far apart."""
+    """Which of these many cases of one kind are tried: the first, and others far apart."""
     return cases[::PART]
 
 

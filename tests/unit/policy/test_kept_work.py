@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.effort import some
 from tests.unit.policy.kept_work import LOADED, broken, follow, judge, parses, spoken
 from tests.unit.policy.script_maker import made
 
@@ -31,7 +32,7 @@ def text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize("script", listed())
+@pytest.mark.parametrize("script", some(listed()))
 async def test_advice_about_a_case_keeps_the_work(script: Path):
     done = await follow(text(script), beside(script), f"scripts/{script.name}")
 
