@@ -33,7 +33,10 @@ def on_slurm(*names: str) -> tuple[str, ...]:
 # among them, are in the last sixth.
 JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures")
 # What brings clusters up comes before what stops the daemons of the one that this sixth shares.
-DAEMONS = on_slurm("cgroups", "devcluster", "outages", "scenarios", "alerts", "resources", "swap", "efficiency")
+DAEMONS = (
+    "tests/conformance",
+    *on_slurm("cgroups", "devcluster", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"),
+)
 PLACES = on_slurm(
     "workstation", "sync", "choose_backend", "smoke_first", "laptop", "ssh", "pbs_on_slurm", "allocations", "approvals",
     "answers", "before", "limits", "waiting", "started_programs", "log_names",
