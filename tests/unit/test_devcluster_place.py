@@ -12,7 +12,7 @@ import pytest
 
 from slurm_agent_tools.devcluster import workstation
 from slurm_agent_tools.errors import SlurmMissing
-from slurm_agent_tools.settings import Settings, SlurmSettings, devcluster_place, workstation_place
+from slurm_agent_tools.settings import Settings, SlurmSettings, devcluster_place, setting_sources, workstation_place
 from slurm_agent_tools.transport.local import LocalRunner
 
 
@@ -38,6 +38,12 @@ def test_one_that_runs_is_named_by_the_line_that_uses_it(controller: Path) -> No
 
     assert devcluster_place.unused() == line
     assert f"`{line}`" in devcluster_place.hint()
+
+
+def test_the_hint_says_where_a_client_that_hands_no_environment_on_takes_it_from() -> None:
+    words = f"takes it from `env` in its own file, or put `conf` below [slurm] into {setting_sources.user_file()}. "
+
+    assert devcluster_place.hint().endswith(words)
 
 
 def test_a_slurm_that_is_not_the_distributions_comes_before_it_on_path(controller: Path) -> None:
@@ -84,7 +90,10 @@ def test_roots_lies_in_a_folder_that_outlives_a_restart_and_an_ordinary_users_in
     assert devcluster_place.folder() == Path.home() / ".cache/slurm-agent-devcluster"
 
 
-async def test_where_a_command_is_missing_the_devcluster_comes_before_a_workstation(tmp_path: Path) -> None:
+async def test_where_a_command_is_missing_the_devcluster_comes_before_a_workstation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     runner = LocalRunner(Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path)))
     with pytest.raises(SlurmMissing) as caught:
         await runner.run(["sinfo"])
@@ -92,7 +101,19 @@ async def test_where_a_command_is_missing_the_devcluster_comes_before_a_workstat
     assert caught.value.hint.index("export SLURM_CONF=") < caught.value.hint.index("slurm-agent-tools workstation up")
 
 
-def test_a_workstation_that_sleeps_is_named_behind_a_devcluster_that_runs(tmp_path: Path) -> None:
+def test_a_workstation_that_sleeps_is_named_behind_a_devcluster_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     told = str(workstation.asleep(SlurmSettings(conf=workstation_place.WorkstationPlace(tmp_path / "none").conf)))
 
     assert told.index("export SLURM_CONF=") < told.index("Or run: slurm-agent-tools workstation up")
+
+
+def test_to_root_a_workstation_that_sleeps_is_no_advice_where_a_devcluster_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    told = str(workstation.asleep(SlurmSettings(conf=workstation_place.WorkstationPlace(tmp_path / "none").conf)))
+
+    assert told == f"The workstation is not up. {devcluster_place.hint().strip()}"

@@ -60,6 +60,13 @@ def test_that_of_the_machine_is_found_by_its_users_after_their_own(monkeypatch):
         assert workstation_place.find().folder == mine
 
 
+@pytest.mark.parametrize(("user", "words"), [(0, "devcluster up --yes"), (1000, "workstation up")])
+def test_root_is_offered_a_slurm_that_runs_its_jobs(monkeypatch, user, words):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert workstation_place.offered() == words
+    assert workstation_place.offer().endswith(f", run: slurm-agent-tools {words}")
+
+
 def test_the_record_of_a_stranger_and_a_garbled_one_count_for_nothing(monkeypatch, tmp_path):
     folder = brought_up(tmp_path / "ws")
     monkeypatch.setenv(workstation_place.VARIABLE, str(folder))
@@ -102,6 +109,7 @@ def test_a_cluster_of_that_name_that_was_written_down_is_left_as_it_is(monkeypat
 
 
 async def test_a_server_that_runs_finds_the_one_that_was_brought_up_since(monkeypatch, tmp_path):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     monkeypatch.setenv(workstation_place.VARIABLE, str(tmp_path / "ws"))
     opened = context_registry.OpenedContexts(Settings(project_root=tmp_path, state_dir=tmp_path / "state"))
     try:
@@ -113,7 +121,15 @@ async def test_a_server_that_runs_finds_the_one_that_was_brought_up_since(monkey
         assert context.cluster == "workstation"
         with pytest.raises(SlurmUnreachable, match="squeue was not run: the workstation is not up") as caught:
             await context.transport.runner.run(["squeue"])
-        assert caught.value.hint == "Run: slurm-agent-tools workstation up"
+        assert caught.value.hint.startswith("Run: slurm-agent-tools workstation up; to forget it")
+        assert caught.value.hint.endswith("slurm-agent-tools workstation down --wipe")
+        assert context.refused() == ""
+        monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+        with pytest.raises(SlurmUnreachable) as caught:
+            await context.transport.runner.run(["squeue"])
+        assert caught.value.hint.startswith("A workstation runs no jobs of root; ")
+        assert caught.value.hint.endswith("slurm-agent-tools devcluster up --yes")
+        assert context.refused().startswith("work as an ordinary user")
         assert (await context.transport.runner.run(["true"])).exit_code == 0
     finally:
         await opened.close()

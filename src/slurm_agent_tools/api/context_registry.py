@@ -148,6 +148,7 @@ class OpenedContexts:
             reload=reload,
             cluster=name,
             notes=place.notes if isinstance(place, LocalTransport) else tuple,
+            refused=place.refused if isinstance(place, LocalTransport) else str,
             site=self._judge(name, project),
         )
 

@@ -37,7 +37,12 @@ Say = Callable[[str], None]
 
 UP = "slurm-agent-tools workstation up"
 
+_FORGET = "slurm-agent-tools workstation down --wipe"
+
 _INSTEAD = "work as an ordinary user, or try it as root on a private Slurm: slurm-agent-tools devcluster up --yes"
+
+FOR_OTHERS = f"a workstation is for the ordinary users of this machine; jobs of root are refused: {_INSTEAD}"
+"""What root is told before it comes up."""
 
 _SEEN_BY_ALL = {cgroups.MEMORY: "memory", cgroups.CORES: "cores", cgroups.DEVICES: "GPUs"}
 
@@ -196,7 +201,7 @@ def notes(cluster: Cluster) -> tuple[str, ...]:
             missing.remove("GPUs")
         if missing:
             found.append(f"No wall between jobs holds for {_and(missing)} on this workstation: {_meaning(missing)}")
-    if os.geteuid() == 0:
+    if workstation_place.is_root():
         found.append(f"Jobs of root are off on a workstation: {_INSTEAD}")
     return tuple(found)
 
@@ -227,13 +232,17 @@ def running(folder: Path) -> bool | None:
 
 def asleep(slurm: SlurmSettings) -> str | None:
     """What to do where the workstation with this configuration is not up."""
-    return f"The workstation is not up. {_advice()}" if running(_folder(slurm)) is False else None
+    where = _folder(slurm)
+    return f"The workstation is not up. {_advice(where)}" if running(where) is False else None
 
 
-def _advice() -> str:
+def _advice(where: Path) -> str:
     """What to do where it is not up; a devcluster that runs comes first, as it is there already."""
     there = devcluster_place.hint()
-    return f"{there}{'Or run' if there else 'Run'}: {UP}"
+    if workstation_place.is_root():
+        return there.strip() or f"A workstation runs no jobs of root; {workstation_place.offer()}"
+    forget = f"; to forget it, with its queue and accounting: {_FORGET}" if where == workstation_place.folder() else ""
+    return f"{there}{'Or run' if there else 'Run'}: {UP}{forget}"
 
 
 def _folder(slurm: SlurmSettings) -> Path:
@@ -272,6 +281,10 @@ class WorkstationTransport(LocalTransport):
         cluster = definition.recorded(self._folder)
         return () if cluster is None else notes(cluster)
 
+    def refused(self) -> str:
+        """See LocalTransport: a workstation runs no jobs of root."""
+        return _INSTEAD if workstation_place.is_root() else ""
+
 
 class _Awake:
     """Runs commands; those of Slurm only while its controller runs."""
@@ -291,5 +304,5 @@ class _Awake:
     ) -> Completed:
         """See Runner. SlurmUnreachable, with nothing sent, where the workstation is not up."""
         if argv[0] in SLURM_COMMANDS and running(self._folder) is False:
-            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=_advice())
+            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=_advice(self._folder))
         return await self._inner.run(argv, stdin=stdin, env=env, cwd=cwd, timeout=timeout, max_output=max_output)

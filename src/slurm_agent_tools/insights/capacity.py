@@ -94,12 +94,16 @@ def _time(seconds: int | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RecentWaits:
-    """What is known beside the moment: measured waits, when a maintenance begins, whether all is switched off."""
+    """What is known beside the moment: measured waits, when a maintenance begins, whether all is switched off.
+
+    `refused`: what to do instead, where the cluster refuses all jobs of this user; else empty.
+    """
 
     waits: QueueWaits | None = None
     maintenance: datetime | None = None
     now: datetime | None = None
     closed: bool = False
+    refused: str = ""
 
 
 def queue(
@@ -194,9 +198,11 @@ def _advice(depth: int, crowd: _Crowd, lately: RecentWaits) -> tuple[str, str]:
 
 
 def _barred(mine: SlurmSection, lately: RecentWaits, *, has_nodes: bool) -> tuple[str, str] | None:
-    """To wait, and why a job that is submitted now would not be taken, or have nowhere to run."""
+    """What to do, and why, where a job that is submitted now would not be taken, or have nowhere to run."""
     if lately.closed:
         return "WAIT", "a person has switched all submissions off in the policy"
+    if lately.refused:
+        return "ADJUST", f"the jobs of this user are refused here; {lately.refused}"
     if not has_nodes:
         return "WAIT", "no node is usable now"
     return ("WAIT", f"all {mine.max_concurrent} of your slots are taken") if mine.slots_left == 0 else None

@@ -79,8 +79,8 @@ class SiteJudge(Protocol):
 class ClusterContext:
     """What the tools share for one cluster. `files` are the project's here, `transport.files` the cluster's.
 
-    `notes`: what does not hold on it, for answers that depend on that. `site`: who judges submissions, where a site's
-    service does.
+    `notes`: what does not hold on it, for answers that depend on that. `refused`: what this user can do instead, where
+    it refuses all of their jobs; else empty. `site`: who judges submissions, where a site's service does.
     """
 
     settings: Settings
@@ -96,6 +96,7 @@ class ClusterContext:
     reload: Callable[[], LoadedPolicy] | None = None
     cluster: str = LOCAL
     notes: Callable[[], tuple[str, ...]] = tuple
+    refused: Callable[[], str] = str
     site: SiteJudge | None = None
 
     async def current(self) -> ClusterContext:

@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 from slurm_agent_tools.settings import workstation_place
+from slurm_agent_tools.settings.setting_sources import user_file
 
 VARIABLE = "SLURM_AGENT_DEVCLUSTER"
 
@@ -45,7 +46,9 @@ def hint() -> str:
     if line is None:
         return ""
     return (
-        f"A devcluster runs on this machine: to use it, run `{line}` in the terminal in which you start your client. "
+        f"A devcluster runs on this machine: to use it, run `{line}` in the terminal in which you start your client; "
+        "a client that hands no environment on takes it from `env` in its own file, "
+        f"or put `conf` below [slurm] into {user_file()}. "
     )
 
 

@@ -38,6 +38,22 @@ class WorkstationPlace:
         return self.folder / "etc" / "slurm.conf"
 
 
+def is_root() -> bool:
+    """Whether this process is root's."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def offered() -> str:
+    """The words of our command that give this user a Slurm on this machine: a workstation runs no jobs of root."""
+    return "devcluster up --yes" if is_root() else "workstation up"
+
+
+def offer() -> str:
+    """The same within a hint."""
+    what = "to try things as root on a private Slurm" if is_root() else "to make this machine a cluster of its own"
+    return f"{what}, run: slurm-agent-tools {offered()}"
+
+
 def state_home() -> Path:
     """XDG_STATE_HOME, else ~/.local/state."""
     named = os.environ.get("XDG_STATE_HOME", "")
@@ -48,8 +64,7 @@ def folder() -> Path:
     """Where this user brings one up: SLURM_AGENT_WORKSTATION, else root's place or the user's state folder."""
     if named := os.environ.get(VARIABLE):
         return Path(named).absolute()
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return MACHINES if root else state_home() / "slurm-agent-tools" / NAME
+    return MACHINES if is_root() else state_home() / "slurm-agent-tools" / NAME
 
 
 def find() -> WorkstationPlace | None:

@@ -79,12 +79,12 @@ class LocalRunner:
             found = shutil.which(name, path=self._base["PATH"])
             if found is not None:
                 return found
-        from slurm_agent_tools.settings import devcluster_place  # noqa: PLC0415 - where Slurm is, nobody needs it
+        from slurm_agent_tools.settings import devcluster_place, workstation_place  # noqa: PLC0415 - for this failure alone
 
         raise SlurmMissing(
             f"{name} is not installed here",
-            hint=f"{devcluster_place.hint()}Work on a machine with Slurm's commands, set slurm.bin_dir, or on Linux"
-            " make this one a cluster: slurm-agent-tools workstation up",
+            hint=f"{devcluster_place.hint()}Work on a machine with Slurm's commands, or set slurm.bin_dir; on Linux,"
+            f" {workstation_place.offer()}",
         )
 
 
@@ -158,6 +158,10 @@ class LocalTransport:
     def notes(self) -> tuple[str, ...]:
         """What does not hold here, a sentence each: nothing is known of a Slurm that others run."""
         return ()
+
+    def refused(self) -> str:
+        """What this user can do instead, where it is known that the cluster refuses its jobs; else empty."""
+        return ""
 
     async def login_environment(self) -> LoginEnvironment:
         """This process's own user, the project folder and the environment."""

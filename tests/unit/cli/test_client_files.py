@@ -72,11 +72,15 @@ def test_each_client_is_told_in_its_own_form_how_to_start_the_server(tmp_path, c
     command = entry["cmd" if name == "goose" else "command"]
     assert Path(str(command)).name == SERVER
     assert entry["args"] == ["serve"]
-    variables = entry["envs" if name == "goose" else "env"]
-    assert variables["PYTHONPATH"] == ""
+    variables = entry.get("envs" if name == "goose" else "env", {})
+    assert variables.get("PYTHONPATH") == (None if name == "gemini" else "")  # which that client refuses
     assert "trust" not in entry  # which would answer every question of the client's by itself
     if CLIENTS[name].personal:
         assert (Path(str(command)).is_absolute(), variables["SLURM_AGENT_PROJECT_ROOT"]) == (True, str(tmp_path))
+
+
+def test_codex_is_told_to_pass_on_where_slurm_is(tmp_path, capsys):
+    assert connected(tmp_path, capsys, "codex")["env_vars"] == ["SLURM_CONF"]
 
 
 def test_every_client_that_init_offers_has_its_form_here_and_a_page():

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.transport.sshserver import Node
 
 from slurm_agent_tools.cli.commands import doctor_steps
-from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings, devcluster_place
+from slurm_agent_tools.devcluster import workstation
+from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings, devcluster_place, workstation_place
 from slurm_agent_tools.transport.local import LocalTransport
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
@@ -94,7 +95,40 @@ async def test_doctor_tells_what_a_workstation_does_not_hold_and_is_content_with
     assert "walls" not in [step.name async for step in doctor_steps.check_steps(plain)]
 
 
-async def test_doctor_names_the_workstation_where_there_is_no_slurm(tmp_path):
+async def test_root_whose_jobs_a_workstation_refuses_is_not_told_that_it_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(workstation, "running", lambda _: True)
+    for name, text in WELL.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "cluster.json").write_text('{"base_port": 16000, "user": "ada"}')
+    slurm = SlurmSettings(bin_dir=tmp_path, conf=tmp_path / "etc" / "slurm.conf")
+    place = workstation.WorkstationTransport(Settings(project_root=tmp_path, slurm=slurm), slurm)
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    *before, last = [step async for step in doctor_steps.check_steps(place)]
+    assert {step.ok for step in before} == {True}
+    assert not any("Jobs of root" in step.seen for step in before)
+    assert (last.name, last.ok, last.seen) == ("user", False, "root's jobs are refused here")
+    assert last.todo.startswith("work as an ordinary user, or ")
+    assert last.todo.endswith("slurm-agent-tools devcluster up --yes")
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
+    assert all([step.ok async for step in doctor_steps.check_steps(place)])
+
+
+async def test_doctor_names_a_private_slurm_for_root_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+    place = LocalTransport(settings, settings.slurm)
+    (missing,) = [step async for step in doctor_steps.check_steps(place)]
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    (silent,) = [step async for step in doctor_steps.check_steps(place)]
+    for step in (missing, silent):
+        assert step.todo.endswith("run: slurm-agent-tools devcluster up --yes")
+        assert "workstation up" not in step.todo
+
+
+async def test_doctor_names_the_workstation_where_there_is_no_slurm(tmp_path, monkeypatch):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
     (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
     (tmp_path / "sinfo").chmod(0o755)
@@ -109,6 +143,7 @@ async def test_doctor_names_the_workstation_where_there_is_no_slurm(tmp_path):
 async def test_doctor_names_the_devcluster_that_runs_first_and_each_variable_in_full(tmp_path, monkeypatch):
     line = "export SLURM_CONF=/srv/d/etc/slurm.conf"
     monkeypatch.setattr(devcluster_place, "unused", lambda: line)
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
     place = LocalTransport(settings, settings.slurm)
     (missing,) = [step async for step in doctor_steps.check_steps(place)]

@@ -64,6 +64,22 @@ def test_what_comes_next_begins_with_the_way_to_the_folder(tmp_path, monkeypatch
     assert not told(Path(), capsys)["next"][0].startswith("cd ")
 
 
+def test_with_the_tutorial_what_comes_next_tells_the_job_that_fails_as_well(tmp_path, capsys):
+    plain, tutorial = told(tmp_path, capsys)["next"], told(tmp_path, capsys, "--tutorial")["next"]
+
+    [broken] = [line for line in tutorial if line not in plain]
+    assert broken.strip() == "Run scripts/slurm/broken.sh and tell me what happened."
+    assert [line for line in tutorial if line != broken] == plain
+    assert "example.sh" in tutorial[tutorial.index(broken) - 1]
+
+
+def test_what_comes_next_brings_a_devcluster_up_as_the_readme_does(tmp_path, capsys):
+    [line] = [line for line in told(tmp_path, capsys)["next"] if "devcluster up" in line]
+    command = line.partition("#")[0].strip()
+
+    assert f"`{command}`" in (Path(__file__).parents[3] / "README.md").read_text()
+
+
 def test_the_example_is_allowed_as_it_is_and_its_metrics_can_be_read(tmp_path, monkeypatch, capsys):
     called(tmp_path)
     monkeypatch.chdir(tmp_path)

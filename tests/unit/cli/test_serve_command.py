@@ -52,12 +52,17 @@ def test_to_a_client_it_says_nothing_of_its_own_where_slurm_is_known(served, mon
 
 
 def test_where_no_slurm_is_known_it_says_how_to_get_one(served, monkeypatch, capsys):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
     monkeypatch.delenv("SLURM_CONF", raising=False)
     monkeypatch.setattr(workstation_place, "_OTHERS", ())
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert main.main(["serve"]) == 0
-    assert "slurm-agent-tools workstation up" in capsys.readouterr().err
+    assert "To make this machine a cluster of its own, run: slurm-agent-tools workstation up" in capsys.readouterr().err
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    assert main.main(["serve"]) == 0
+    told = capsys.readouterr().err
+    assert ("slurm-agent-tools devcluster up --yes" in told, "workstation up" in told) == (True, False)
     monkeypatch.setattr("shutil.which", lambda _: "/opt/slurm/bin/sbatch")  # it knows its own configuration
     assert main.main(["serve"]) == 0
     assert capsys.readouterr().err == ""
@@ -69,19 +74,23 @@ def test_a_devcluster_that_runs_is_told_before_a_workstation(served, monkeypatch
     monkeypatch.setattr(workstation_place, "_OTHERS", ())
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(devcluster_place, "unused", lambda: "export SLURM_CONF=/srv/d/etc/slurm.conf")
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     assert main.main(["serve"]) == 0
     told = capsys.readouterr().err
     assert told.index("export SLURM_CONF=/srv/d/etc/slurm.conf") < told.index("slurm-agent-tools workstation up")
 
 
 def test_a_workstation_that_is_not_up_is_told_by_serve(served, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
     monkeypatch.delenv("SLURM_CONF", raising=False)
     monkeypatch.setattr(workstation_place, "_OTHERS", ())
     monkeypatch.setenv(workstation_place.VARIABLE, str(tmp_path))
     (tmp_path / "cluster.json").write_text('{"base_port": 16000, "user": "ada"}')
     assert main.main(["serve"]) == 0
-    assert capsys.readouterr().err == "The workstation is not up. Run: slurm-agent-tools workstation up\n"
+    told = capsys.readouterr().err
+    assert told.startswith("The workstation is not up. Run: slurm-agent-tools workstation up; to forget it")
+    assert told.endswith(": slurm-agent-tools workstation down --wipe\n")
     assert served[0][1].cluster == "workstation"
 
 

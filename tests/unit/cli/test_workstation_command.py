@@ -116,6 +116,22 @@ async def test_up_passes_on_what_its_person_keeps_and_tells_what_jobs_can_have(m
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("root", [True, False])
+async def test_root_is_told_first_that_its_own_jobs_are_refused(monkeypatch, capsys, root):
+    told: list[str] = []
+
+    async def up(**_: object) -> Cluster:
+        told.append(capsys.readouterr().err)
+        return CLUSTER
+
+    monkeypatch.setattr(workstation, "up", up)
+    monkeypatch.setattr(workstation_place, "is_root", lambda: root)
+    assert await called("up") == 0
+    (line,) = told
+    assert line.count("\n") == root
+    assert ("jobs of root are refused" in line, "slurm-agent-tools devcluster up --yes" in line) == (root, root)
+
+
 @pytest.mark.parametrize(
     ("words", "jobs", "wipe"),
     [((), None, False), (("--keep-jobs",), "keep", False), (("--end-jobs", "--wipe"), "end", True)],

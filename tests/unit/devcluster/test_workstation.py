@@ -284,7 +284,7 @@ async def test_down_says_where_its_state_is_and_wipes_when_told(ground):
     assert ground.lines[-1] == f"no workstation in {ground.folder}"
 
 
-async def test_whether_it_runs_is_seen_without_asking_slurm(ground):
+async def test_whether_it_runs_is_seen_without_asking_slurm(ground, monkeypatch):
     assert workstation.running(ground.folder) is False
     cluster = await ground.up()
     slurm = SlurmSettings(conf=cluster.conf)
@@ -292,7 +292,11 @@ async def test_whether_it_runs_is_seen_without_asking_slurm(ground):
     assert workstation.asleep(slurm) is None
     await lifecycle.signal_daemon(cluster, "slurmctld", signal.SIGKILL)
     await eventually(lambda: workstation.running(ground.folder) is False)
+    monkeypatch.setattr(workstation_place, "is_root", lambda: False)
     assert "slurm-agent-tools workstation up" in workstation.asleep(slurm)
+    assert workstation.asleep(slurm).endswith(": slurm-agent-tools workstation down --wipe")
+    monkeypatch.setenv(workstation_place.VARIABLE, str(ground.folder / "own"))
+    assert "--wipe" not in workstation.asleep(slurm)  # who cannot delete that of the machine
 
 
 async def test_where_processes_of_others_are_hidden_it_is_not_said_to_be_down(ground, monkeypatch):

@@ -58,6 +58,13 @@ def test_one_ground_decides_and_is_named(
     assert why in found.why
 
 
+def test_where_the_cluster_refuses_this_users_jobs_nobody_is_told_to_submit():
+    found = queue({}, [node(*FREE)], mine(), RecentWaits(refused="work as an ordinary user"))
+
+    assert found.recommendation == "ADJUST"
+    assert found.why == "the jobs of this user are refused here; work as an ordinary user"
+
+
 def test_a_wait_is_told_where_it_is_none_or_was_measured_and_never_else():
     free, taken = [node(*FREE)], [node(*TAKEN)]
 

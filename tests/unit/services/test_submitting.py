@@ -69,6 +69,12 @@ async def test_what_a_cluster_does_not_hold_is_told_with_each_submission_and_in_
         assert told == [("No wall holds.", "medium")], reply
 
 
+async def test_whose_jobs_the_cluster_refuses_is_not_told_to_submit_by_the_status(box):
+    box.registry.context = replace(box.registry.context, refused=lambda: "work as an ordinary user")
+    reply = await box.call("get_status", GetStatus(refresh=True))
+    assert (reply.queue.recommendation, "work as an ordinary user" in reply.queue.why) == ("ADJUST", True)
+
+
 @pytest.mark.parametrize("command", ["sbatch --parsable", "scontrol release"])
 @pytest.mark.parametrize("lose", [FakeSlurm.lose_next_reply, FakeSlurm.lose_next_request, FakeSlurm.hang])
 async def test_whatever_gets_lost_one_job_runs_when_it_is_called_again(

@@ -50,6 +50,7 @@ CLIENTS: Mapping[str, McpClient] = {
     ),
     "cursor": McpClient("Cursor", {".cursor/mcp.json": "init/clients/cursor.json"}, "mcpServers"),
     "codex": McpClient("Codex", {".codex/config.toml": "init/clients/codex.toml"}, "mcp_servers"),
+    # Gemini CLI refuses a PYTHONPATH in `env` and warns of it at each start, so its file alone has none.
     "gemini": McpClient("Gemini CLI", {".gemini/settings.json": "init/clients/gemini.json"}, "mcpServers"),
     "zed": McpClient("Zed", {".zed/settings.json": "init/clients/zed.json"}, "context_servers"),
     "agents-md": McpClient("AGENTS.md", {"AGENTS.md": "init/AGENTS.md"}),

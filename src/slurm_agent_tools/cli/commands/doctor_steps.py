@@ -13,7 +13,7 @@ import anyio
 
 from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER, servers
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
-from slurm_agent_tools.settings import devcluster_place
+from slurm_agent_tools.settings import devcluster_place, workstation_place
 from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
 from slurm_agent_tools.slurm.commands import sacct
 from slurm_agent_tools.text import sanitize
@@ -41,7 +41,7 @@ async def check_steps(place: Transport) -> AsyncIterator[CheckStep]:
         ("accounting", partial(_accounting, place)), ("project", partial(_root, place)),
         ("clock", partial(_clock, place)),
     ]  # fmt: skip
-    if isinstance(place, LocalTransport) and place.notes():
+    if isinstance(place, LocalTransport):
         looks.append(("walls", partial(_walls, place)))
     if isinstance(place, SshTransport):
         looks = [("name", partial(_name_and_port, place)), ("login", partial(_key_and_login, place)), *looks]
@@ -139,7 +139,7 @@ async def _commands(place: Transport) -> list[CheckStep]:
     here = f"{devcluster_place.hint()}Set {PREFIX}SLURM__BIN_DIR or {PREFIX}SLURM__CONF,"
     here += f" or bin_dir or conf below [slurm] in {user_file()};"
     here += " for a cluster behind a login node, write [clusters.NAME] there;"
-    here += " to make this machine a cluster of its own, run: slurm-agent-tools workstation up"
+    here += f" {workstation_place.offer()}"
     there = f"Set bin_dir or conf in {user_file()}, below [clusters.NAME.slurm]."
     todo = "" if done.exit_code == 0 else there if isinstance(place, SshTransport) else here
     return [CheckStep("slurm", ok=not todo, seen=_said(done), todo=todo)]
@@ -163,8 +163,11 @@ async def _accounting(place: Transport) -> list[CheckStep]:
 
 
 async def _walls(place: LocalTransport) -> list[CheckStep]:
-    """What does not hold on this cluster: nothing that a person has to mend."""
-    return [CheckStep("walls", ok=True, seen=note) for note in place.notes()]
+    """What does not hold on this cluster: nothing that a person has to mend, but that it refuses this user's jobs."""
+    instead = place.refused()
+    walls = [CheckStep("walls", ok=True, seen=note) for note in place.notes() if not instead or instead not in note]
+    refused = CheckStep("user", ok=False, seen="root's jobs are refused here", todo=instead)
+    return [*walls, refused] if instead else walls
 
 
 async def _root(place: Transport) -> list[CheckStep]:

@@ -77,15 +77,15 @@ def machine(settings: Settings) -> MachineState:
         return MachineState(
             "devcluster", "a devcluster runs on it, which this terminal does not use yet", (use, ask, look)
         )
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    private = ("devcluster up", "a private Slurm to try things on; a workstation runs no jobs of root")
+    root, words = workstation_place.is_root(), workstation_place.offered()
+    private = (words, "a private Slurm to try things on; a workstation runs no jobs of root")
     write = ("doctor", f"for a cluster behind a login node, after writing [clusters.NAME] into {user_file()}")
     if all(_program(name) for name in _DAEMONS):
-        own = ("workstation up", "make this machine a cluster of its own, with its cores, memory and GPUs")
+        own = (words, "make this machine a cluster of its own, with its cores, memory and GPUs")
         return MachineState(
             "parts", "no cluster, but all that one of its own needs", (private if root else own, demo, write)
         )
-    own = ("workstation up", "make it a cluster of its own; says first which packages it needs")
+    own = (words, "make it a cluster of its own; says first which packages it needs")
     return MachineState(
         "nothing", "no Slurm here, and no cluster in the settings", (demo, private if root else own, write)
     )

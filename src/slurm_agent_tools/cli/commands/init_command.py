@@ -47,9 +47,14 @@ CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "tr
 _NEXT = (
     "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
     "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own,",
-    "slurm-agent-tools devcluster up              # or a private Slurm to try things on, for root as well",
+    "slurm-agent-tools devcluster up --yes        # or a private Slurm to try things on, for root as well",
     "Open this folder in your client (VS Code, `claude`): the server is found by its client file. Then ask:",
     f"  Submit {_EXAMPLE}, wait for it, and save its metrics as the result `example`.",
+)
+
+_BROKEN = "  Run scripts/slurm/broken.sh and tell me what happened."
+
+_LATER = (
     "slurm-agent-tools policy show                # what an agent may do here",
     "slurm-agent-tools policy check YOUR_SCRIPT   # what the policy says of a script",
 )
@@ -94,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if args.campaign is None:
         notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients)]
     personal = list(_personal(folder, clients))
-    following = [*_way_to(folder), *(_NEXT if args.campaign is None else _campaign_next(args.campaign))]
+    after = _next(tutorial=args.tutorial) if args.campaign is None else _campaign_next(args.campaign)
+    following = [*_way_to(folder), *after]
     if args.json:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": following}
         body |= {"personal": personal} if personal else {}
@@ -117,6 +123,10 @@ def _campaign_files(kind: str) -> dict[str, str | None]:
     program = f"campaigns/programs/{CAMPAIGNS[kind]}"
     own = (f"campaigns/{kind}.yaml", "campaigns/campaign.schema.json", program)
     return {**{path: path for path in own}, "scripts/slurm/generated/.gitkeep": None, "logs/slurm/.gitkeep": None}
+
+
+def _next(*, tutorial: bool) -> tuple[str, ...]:
+    return (*_NEXT, *((_BROKEN,) if tutorial else ()), *_LATER)
 
 
 def _campaign_next(kind: str) -> tuple[str, ...]:

@@ -81,8 +81,8 @@ def _no_slurm(settings: Settings) -> str | None:
     named = settings.clusters or settings.slurm.conf or settings.slurm.bin_dir
     if named or workstation_place.other_slurm() or (shutil.which("sbatch") or "/usr/bin/sbatch") != "/usr/bin/sbatch":
         return None
-    own = "To make this machine a cluster of its own: slurm-agent-tools workstation up"
-    return f"No Slurm is known here. {devcluster_place.hint()}{own}"
+    own = workstation_place.offer()
+    return f"No Slurm is known here. {devcluster_place.hint()}{own[0].upper()}{own[1:]}"
 
 
 def _with(settings: Settings, given: dict[str, object]) -> Settings:

@@ -15,6 +15,7 @@ from slurm_agent_tools.devcluster import cgroups, definition, machine_facts, pac
 from slurm_agent_tools.devcluster.machine_facts import Kept, MachineNode
 from slurm_agent_tools.devcluster.workstation import WorkstationStatus
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.settings import workstation_place
 
 DONE, FAILED = 0, 1
 
@@ -45,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(args: argparse.Namespace) -> int:
     """Run one of them; returns the exit code."""
     if args.what == "up":
+        if workstation_place.is_root():
+            printing.note(workstation.FOR_OTHERS)
         kept = Kept(args.keep_cores, _mebibytes(args.keep_memory))
         cluster = await workstation.up(kept=kept, slurm=args.slurm, yes=args.yes, say=printing.note)
         printing.lines([*_has(cluster.machine), *workstation.notes(cluster)])
