@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.system.faces import Place
 from tests.system.spelling import Asked, requests, sized
 
-from slurm_agent_tools.models.geometry import geometry, layout, listed_nodes
+from slurm_agent_tools.models.geometry import geometry, has_idle_tasks, layout, listed_nodes
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Evidence, JobRequest, Resources
 from slurm_agent_tools.policy import sbatch_crosscheck
@@ -206,9 +206,13 @@ def by_tasks(request: JobRequest) -> bool:
 
 
 def understated(request: JobRequest) -> bool:
-    """Nodes that follow from GPUs by node are shown, but the CPU of each is not, before they are given (measured)."""
+    """CPUs that are shown once the job has them (measured).
+
+    They are those of nodes that follow from GPUs by node, and of tasks that may be on a node beyond -n.
+    """
     derived = request.gpus is not None and request.gpus_per_node is not None
-    return derived and request.memory_per_cpu is not None
+    idle = has_idle_tasks(request, geometry(request, None).nodes)
+    return (derived or idle) and request.memory_per_cpu is not None
 
 
 # With every GPU free, and with so few that jobs of several GPUs have to be spread.
@@ -220,6 +224,8 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
     @settings(many, max_examples=round(170 + SOAK / 3))
     @example(("--gpus=2", "--mem-per-gpu=100M"), "gpu")  # first in the queue: some are spread whatever is drawn
     @example(("-N2", "--gpus-per-node=1", "--mem=100M"), "gpu")
+    @example(("-N2", "-n2", "--ntasks-per-node=4", "--mem-per-cpu=100M"), "gpu")
+    @example(("--gpus-per-task=1", "-n3", "--ntasks-per-node=2", "-c4", "--mem-per-cpu=100M"), "bygpu")
     @given(sized(whole=not blockers), st.sampled_from(ALL if not blockers else SHARED))
     def send(words, partition):
         words = (f"-p{partition}", *words)

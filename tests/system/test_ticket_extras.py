@@ -49,6 +49,36 @@ def field(site: Site, job_id: str, name: str) -> str:
     return found[1]
 
 
+# --- Less than the ticket says ----------------------------------------------------------------------------------------
+
+
+def test_memory_for_gpus_is_not_had_without_them(site: Site):
+    words = ("--partition=gpu", "--nodes=1", "--gpus=1", "--mem=17G", "--time=5", "--hold")
+    word = site.give(site.ceilings(words))
+    job_id, said = sbatch(site, *words, "--gpus=0", f"--comment={word}")
+    assert job_id is None
+    assert "without the GPUs of its ticket" in said
+    job_id, said = sbatch(site, *words, f"--comment={word}")
+    assert job_id, said
+    for off in ("TresPerJob=", "Gres=", "TresPerNode="):
+        site.place.run(["scontrol", "update", f"JobId={job_id}", off])
+        assert "gpu:1" in field(site, job_id, "TresPerJob"), off
+
+
+def test_a_job_gets_no_default_account_or_qos_in_place_of_its_tickets(site: Site):
+    words = (*SMALL, "--hold", "--qos=normal", "--account=lab")
+    word = site.give(site.ceilings(words, account="lab"))
+    for less in (words[:-1], (*words[:-2], words[-1])):
+        job_id, said = sbatch(site, *less, f"--comment={word}")
+        assert job_id is None, less
+        assert "of its ticket" in said
+    job_id, said = sbatch(site, *words, f"--comment={word}")
+    assert job_id, said
+    for off in ("Account=", "QOS=", "Partition="):
+        done = site.place.run(["scontrol", "update", f"JobId={job_id}", off])
+        assert done.returncode != 0, off
+
+
 # --- Beside CPUs, memory and time -------------------------------------------------------------------------------------
 
 

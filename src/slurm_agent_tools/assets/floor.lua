@@ -120,6 +120,7 @@ local function shape_of(get)
     cpus_per_node = get("pn_min_cpus") or 0,
   }
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
+  local guessed, cpus = get("num_tasks_guessed"), get("min_cpus") or 0
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
   local listed = count_nodes(get("req_nodes"))
   nodes = math.max(nodes, listed)
@@ -130,7 +131,7 @@ local function shape_of(get)
   shape.layout = get("sockets_per_node") or get("cores_per_socket") or get("threads_per_core")
 
   local gpus = shape.of_job or math.max(
-    (shape.of_node or 0) * nodes, (shape.of_task or 0) * shape.tasks,
+    (shape.of_node or 0) * nodes, (shape.of_task or 0) * math.max(shape.tasks, nodes), -- each node has a task
     (shape.of_socket or 0) * nodes * shape.sockets)
   if gpus == 0 and shape.tasks_per_gpu and tasks then gpus = ceil(tasks, shape.tasks_per_gpu) end
   shape.gpus = gpus
@@ -146,17 +147,23 @@ local function shape_of(get)
   shape.even = not tasks and not (shape.tasks_per_gpu or shape.of_task)
 
   local most = limit or math.huge
-  if tasks then most = math.min(most, math.max(tasks, shape.tasks)) end
+  if tasks and not guessed then most = math.min(most, math.max(tasks, shape.tasks)) end
   if shape.of_node and shape.of_job then
     most = math.min(most, ceil(shape.of_job, shape.of_node))
-  elseif shape.of_node and not named and not tasks then
+  elseif shape.of_node and not named and not tasks and not limit and cpus <= shape.cpus_per_task * nodes then
     most = math.min(most, nodes)
   else -- every node holds a task, though not always a GPU
-    most = math.min(most, math.max(gpus, shape.tasks, not tasks and limit or 0))
+    most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
   end
   shape.most_nodes = math.max(nodes, most)
+  -- Slurm gives each node the CPUs of all tasks that may be on it, however few tasks there are.
+  shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
+  shape.idle_tasks = tasks and shape.tasks < shape.tasks_of_node * nodes
+  -- CPUs that no task accounts for may all be on one node.
+  shape.loose_cpus = tasks and not guessed and cpus > shape.tasks * shape.cpus_per_task and cpus - (nodes - 1) or 0
   shape.cpus = math.max(
-    shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, shape.cpus_per_node * nodes, get("min_cpus") or 0)
+    shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, shape.cpus_per_node * nodes, cpus,
+    shape.tasks_of_node * shape.cpus_per_task * nodes)
   return shape
 end
 
@@ -169,6 +176,9 @@ local function gpu_bounds(shape)
   end
   if shape.of_socket and not shape.of_job then -- a node may give fewer than its sockets ask for
     return shape.of_socket, math.max(gpus, shape.of_socket * shape.sockets * most)
+  end
+  if shape.of_task and shape.idle_tasks then -- Slurm gives these GPUs as well
+    return shape.of_task, math.max(gpus, shape.of_task * shape.tasks_of_node * most)
   end
   if shape.of_task and shape.cpus_per_node > shape.cpus_per_task then -- Slurm may count these CPUs as tasks
     return shape.of_task, math.max(gpus, shape.of_task * shape.cpus_per_node * most)
@@ -187,12 +197,15 @@ end
 -- The most memory on one node, and for one GPU, of a request by CPUs.
 local function by_cpu(size, shape, fewest)
   local task, tasks = on_cores(shape.cpus_per_task), tasks_on_node(shape)
-  local least = on_cores(shape.cpus_per_node)
+  local least = math.max(on_cores(shape.cpus_per_node), on_cores(shape.loose_cpus), shape.tasks_of_node * task)
   if shape.most_nodes == 1 then least = math.max(least, on_cores(shape.cpus)) end
   local node = size * math.max(tasks * task, least)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
-  if shape.of_task and shape.most_nodes > 1 then return node, math.max(gpu, size * task / shape.of_task) end
+  if shape.of_task and shape.most_nodes > 1 then
+    local idle = (shape.idle_tasks or shape.loose_cpus > 0) and size * least / fewest or 0
+    return node, math.max(gpu, size * task / shape.of_task, idle)
+  end
   -- Where GPUs are spread, another node has a task; with a layout its CPUs come on top.
   local beside = node
   if not shape.of_socket and not shape.layout and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
@@ -282,11 +295,13 @@ local function check_words_of_gpus(found, source)
     for item in string.gmatch(text, "[^,]+") do
       if not is_plain_tres(item) or is_named_again(item, kinds) then
         refuse(found, "gpus", item .. " does not say plainly how much it asks for; write " .. REMEDY.gpus)
+        break -- a line for each of thousands would keep the controller from everybody else
       end
     end
     for name in string.gmatch(text, "[^,:/=%s]+") do
       if name == "shard" or name == "mps" then
         refuse(found, "gpus", "parts of GPUs (" .. name .. ") cannot be counted; write " .. REMEDY.gpus)
+        break
       end
     end
   end
@@ -380,6 +395,20 @@ local function refuse_parts(found)
   refuse(found, "directives", "the parts of a heterogeneous job add up; submit them as one plain job")
 end
 
+-- Slurm refuses what is longer, but only after this file has read it, and nobody else is answered meanwhile.
+local LONGEST = { comment = 1024, array_inx = 4096, req_nodes = 65536, exc_nodes = 65536 }
+
+local function check_length(job)
+  for _, field in ipairs(COUNTED) do LONGEST[field] = 1024 end
+  for field, most in pairs(LONGEST) do
+    local text = job[field]
+    if type(text) == "string" and #text > most then
+      return { { rule = "directives", text = string.format("%s is longer than %d letters", field, most) } }
+    end
+  end
+  return nil
+end
+
 local function judge_submission(job)
   local found, get = {}, reader_of(job)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
@@ -405,7 +434,9 @@ local function after(job, record)
   return function(field)
     local new = stated(job, field)
     if new ~= nil then return new end
+    -- How many tasks the job has is not told here. With more nodes it may have more of them.
     if field == "num_tasks" then return stated(job, "min_cpus") or record.min_cpus end
+    if field == "num_tasks_guessed" then return true end
     if string.find(field, "^min_mem_per_") and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
     if field == "mem_per_tres" and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
     return stated(record, field)
@@ -417,6 +448,9 @@ local function judge_fixed(found, job, record)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
   if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
+  if (stated(job, "min_cpus") or math.huge) < record.min_cpus then -- its tasks stay, and take them again
+    refuse(found, "memory-per-gpu", "a job's CPUs cannot be made fewer; cancel the job and submit it again")
+  end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
 end
@@ -431,6 +465,12 @@ end
 local function judge_change(job, record)
   local found = {}
   judge_fixed(found, job, record)
+  for _, field in ipairs(COUNTED) do
+    if job[field] == "" and of_gpus(record[field]) ~= nil then -- what was allowed for the sake of GPUs would stay
+      refuse(found, "gpus", "the GPUs of a job cannot be taken off; cancel the job and submit it again")
+      break
+    end
+  end
   if any(job, SHAPE) then
     local get = after(job, record)
     local shape = shape_of(get)
@@ -483,6 +523,8 @@ function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
     local account = stated(job, "account") or job.default_account
     if exempt(job, uid, account) then return slurm.SUCCESS end
+    local long = check_length(job)
+    if long then return answer(long, uid, true) end
     local code = answer_submission(job, uid, account)
     job.requeue = 0
     return code
@@ -492,6 +534,8 @@ end
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
+    local long = check_length(job)
+    if long then return answer(long, uid, false) end
     return answer_change(job, record, uid)
   end)
 end

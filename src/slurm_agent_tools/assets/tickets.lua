@@ -195,20 +195,27 @@ local function over_time(found, minutes, most)
   over(found, "time-limit", minutes, most.time, "minutes", slurm.ESLURM_INVALID_TIME_LIMIT)
 end
 
--- What a job takes on one node where it has no GPU, else for each GPU; all of a node where a size is 0 or missing.
+-- What a job takes on one node where it has no GPU, else for each GPU; all of a node where a size is 0 or missing. What
+-- was allowed for the sake of GPUs is not for a job without any: it has what everybody has.
 local function over_memory(found, get, shape, most)
+  local memory, unit = most.memory, "MB of memory on a node"
+  if shape.gpus == 0 and most.gpus > 0 then
+    memory, unit = math.min(memory, LIMIT.memory_without_gpus), unit .. " without the GPUs of its ticket"
+  end
   local node, cpu, gpu = get("min_mem_per_node"), get("min_mem_per_cpu"), of_gpus(get("mem_per_tres"))
   local on_node, of_gpu
   if node == 0 or cpu == 0 or gpu == 0 or not (node or cpu or gpu and shape.gpus > 0) then
     on_node, of_gpu = math.huge, math.huge
   elseif gpu ~= nil and shape.gpus > 0 then
+    local _, gpus = gpu_bounds(shape)
     of_gpu = gpu
+    over(found, "memory-per-gpu", gpu * gpus, most.nodes * most.memory, "MB of memory on all nodes")
   elseif node ~= nil then
     on_node, of_gpu = by_node(node, shape, (gpu_bounds(shape)))
   else
     on_node, of_gpu = by_cpu(cpu, shape, (gpu_bounds(shape)))
   end
-  if on_node ~= nil then over(found, "memory-per-gpu", on_node, most.memory, "MB of memory on a node") end
+  if on_node ~= nil then over(found, "memory-per-gpu", on_node, memory, unit) end
   if shape.gpus > 0 then over(found, "memory-per-gpu", of_gpu, most.gpumemory, "MB of memory per GPU") end
 end
 
@@ -221,9 +228,13 @@ local function over_whole_nodes(found, shared, most)
   if most.whole == 0 then check_exclusive(found, shared) end
 end
 
-local function over_names(found, source, most)
+-- Where nothing is named Slurm takes its default, of which the ticket may not be. A change does that by an empty name.
+local function over_names(found, source, most, new)
   for _, field in ipairs({ "partition", "qos", "account" }) do
     local value, allowed = stated(source, field), most[field]
+    if value == nil and (new or source[field] == "") and next(allowed) ~= nil then
+      refuse(found, field, string.format("name the %s of its ticket", field))
+    end
     for name in string.gmatch(value or "", "[^,]+") do
       if not allowed[name] then refuse(found, field, string.format("%s %s is not in its ticket", field, name)) end
     end
@@ -288,13 +299,10 @@ local function judge_with_ticket(job, most)
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
   over_time(found, get("time_limit"), most)
   over_whole_nodes(found, get("shared"), most)
-  over_names(found, job, most)
+  over_names(found, job, most, true)
   over_others(found, job, most, shape.cpus_per_task)
   never_with_a_ticket(found, job)
   other_dependency(found, stated(job, "dependency"), most)
-  if next(most.partition) ~= nil and get("partition") == nil then
-    refuse(found, "partition", "name the partition of its ticket")
-  end
   if get("array_inx") ~= nil then tasks, throttle = read_array(get("array_inx")) end
   over(found, "concurrent-jobs", tasks, most.tasks, "tasks of the array")
   over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once")
@@ -345,6 +353,9 @@ local function judge_change_with_ticket(job, record, most)
   judge_fixed(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
+  for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
+    if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
+  end
   for field, ceiling in pairs({ min_cpus = "cpus", max_cpus = "cpus", min_nodes = "nodes", max_nodes = "nodes" }) do
     over(found, ceiling, stated(job, field) or 0, most[ceiling], ceiling == "cpus" and "CPUs" or "nodes")
   end
@@ -352,7 +363,7 @@ local function judge_change_with_ticket(job, record, most)
   if stated(job, "pn_min_cpus") ~= nil then over(found, "cpus", shape_of(get).cpus, most.cpus, "CPUs") end
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)
-  over_names(found, job, most)
+  over_names(found, job, most, false)
   over_others(found, job, most, 0)
   never_with_a_ticket(found, job)
   if job.dependency ~= nil then other_dependency(found, job.dependency, most) end

@@ -44,6 +44,8 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
+    if request.gpus_per_task and has_idle_tasks(request, nodes):  # which get GPUs as well (measured)
+        most_gpus = max(most_gpus, request.gpus_per_task * (request.ntasks_per_node or 0) * most)
     exclusive = request.find("exclusive")
     alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
@@ -105,6 +107,11 @@ def _nodes(request: JobRequest) -> int:
         derived = -(-request.gpus // request.gpus_per_node)
         return max(fewest, min(derived, request.nodes_max or derived))
     return fewest
+
+
+def has_idle_tasks(request: JobRequest, nodes: int) -> bool:
+    """Whether so many nodes have place for more tasks than -n says: Slurm allocates for these too (measured)."""
+    return request.ntasks is not None and request.ntasks < (request.ntasks_per_node or 0) * nodes
 
 
 def listed_nodes(text: str) -> int:
@@ -214,9 +221,12 @@ def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> in
 
 
 def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
-    """The largest of what tasks, GPUs, --mincpus and -B take."""
+    """The largest of what tasks, GPUs, --mincpus and -B take.
+
+    Slurm gives each node the CPUs of all tasks that may be on it, however few -n says (measured: MinCPUsNode).
+    """
     ways = (
-        tasks * (request.cpus_per_task or 1),
+        max(tasks, (request.ntasks_per_node or 0) * nodes) * (request.cpus_per_task or 1),
         (request.cpus_per_gpu or 0) * gpus,
         (number(request, "mincpus") or 0) * nodes,
         cores_asked(request) * nodes,

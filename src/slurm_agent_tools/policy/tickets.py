@@ -67,14 +67,16 @@ def ceilings(
     ):  # sbatch says -n itself then, and tasks may be spread unevenly
         request = replace(request, ntasks=geometry(request, anywhere).tasks)
     numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
-    array = request.array
+    array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
+    if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
+        node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))
     return Ceilings(
         uid=uid,
         expires=expires,
         time_limit=None if seconds == UNLIMITED else -(-seconds // 60),
-        memory_per_node=_mebibytes(numbers.memory_per_node_bytes),
+        memory_per_node=node,
         memory_per_gpu=_mebibytes(numbers.memory_per_gpu_bytes),
-        gpus=numbers.gpus or 0,
+        gpus=gpus,
         cpus=numbers.cpus or 1,
         nodes=shape.most_nodes,
         array_tasks=1 if array is None else array.count,

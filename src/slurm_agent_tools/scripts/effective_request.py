@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.models import sbatch_options
-from slurm_agent_tools.models.geometry import Geometry, geometry, layout, number
+from slurm_agent_tools.models.geometry import Geometry, geometry, has_idle_tasks, layout, number
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
 from slurm_agent_tools.units import UNLIMITED, parse_array
@@ -265,7 +265,10 @@ def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memor
 
 
 def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
-    """By allocated CPUs: those of the tasks on a node, of its GPUs, of --mincpus and -B, or all of a whole node."""
+    """By allocated CPUs: those of the tasks on a node, of its GPUs, of --mincpus and -B, or all of a whole node.
+
+    Each node also gets those of --ntasks-per-node, however few tasks there are (MinCPUsNode; 22.05 to 26.05, measured).
+    """
     if shape.whole:
         if partition is None or not partition.cpus_per_node:
             return _Memory()
@@ -274,13 +277,15 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
     task = _on_cores(request.cpus_per_task or 1, request, partition)
     least = max(
         _on_cores(number(request, "mincpus") or 0, request, partition),
+        (request.ntasks_per_node or 0) * task,
         _on_cores(-(-shape.cpus // shape.nodes), request, partition) if shape.most_nodes == shape.nodes == 1 else 0,
     )
     total, node = size * max(shape.cpus, shape.tasks * task), size * max(shape.tasks_on_node * task, least)
     by_gpu = size * max(_on_cores(request.cpus_per_gpu or 0, request, partition), (request.ntasks_per_gpu or 0) * task)
     if request.gpus_per_task and shape.most_nodes > 1:
         # Tasks bring their GPUs along, so the share is that of one task.
-        return _Memory(total, node, max(by_gpu, _share(size * task, request.gpus_per_task) or 0))
+        spare = _share(size * least, shape.fewest_gpus) if has_idle_tasks(request, shape.nodes) else 0
+        return _Memory(total, node, max(by_gpu, _share(size * task, request.gpus_per_task) or 0, spare or 0))
     spread = shape.fewest_gpus < shape.gpus and shape.tasks_on_node == shape.tasks > 1 and not any(layout(request))
     # Where GPUs are spread, another node has a task; with a layout its CPUs come on top (22.05.8, measured).
     beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node

@@ -46,10 +46,15 @@ QUESTION = 2**18
 FILE = 2**20 + 1
 """Bytes of one file that are asked for at once: one more than a script's reader takes."""
 
+_KEPT = 1024
+"""Bytes of what is kept around the texts of a frame, each of whose letters may take four."""
+
 PATIENCE = 20.0
 """Seconds for the rest of a frame, and for the other side to take one."""
 
 _HEAD = struct.Struct("!II")
+
+_VERSION = ("device", "inode", "modified", "changed")
 
 _KINDS: Mapping[str, type[AgentToolsError]] = {
     kind.code: kind for kind in (
@@ -64,6 +69,7 @@ class SiteFrame:
 
     words: Mapping[str, Any] = field(default_factory=dict)
     body: bytes = b""
+    size: int = field(default=0, compare=False)  # bytes that one which came takes at most, where only texts are kept
 
 
 class BrokenFrame(Exception):
@@ -100,7 +106,7 @@ async def receive(stream: ByteStream, *, wait: float = PATIENCE, most: int = WOR
         raise BrokenFrame("it is no JSON") from error
     if not isinstance(found, dict):
         raise BrokenFrame("it is no JSON object")
-    return SiteFrame(found, rest)
+    return SiteFrame(found, rest, body + 4 * words + _KEPT)
 
 
 async def _exactly(stream: ByteStream, size: int) -> bytes:
@@ -152,9 +158,13 @@ def unpacked_stat(words: Any) -> Stat | None:
         size, kind, modified, uid, mode, version = words
         when = datetime.fromtimestamp(modified, UTC)
         numbers = None if version is None else tuple(map(int, version))
-        return Stat(int(size), str(kind), when, uid, mode, numbers)  # type: ignore[arg-type]  # four numbers, or refused
+        found = Stat(int(size), str(kind)[:20], when, uid, mode, numbers)  # type: ignore[arg-type]  # as looked at below
     except (TypeError, ValueError, OverflowError) as error:
         raise BrokenFrame("what it tells of a file cannot be read") from error
+    plain = all(isinstance(one, int | None) for one in (uid, mode))  # they are kept, and anything else is of any size
+    if not plain or (numbers is not None and len(numbers) != len(_VERSION)):
+        raise BrokenFrame("what it tells of a file cannot be read")
+    return found
 
 
 # --- The user's half: calls, and the service's questions about files of the project answered --------------------------
@@ -266,8 +276,11 @@ class SiteClient:
 MOST, MOST_OF_ONE = 256, 16
 """Connections at once: of all, and of one user."""
 
+HELD = 2**30
+"""Bytes that all calls together keep of what their users told: half of what the service's unit may take."""
+
 _SHARE = 8
-"""One user has at most this part of the connections that are still free: so the first one is left for everybody."""
+"""One user has at most this part of the connections, and bytes, that are still free: so some are left for everybody."""
 
 _MINUTE = timedelta(minutes=1)
 
@@ -283,7 +296,7 @@ class CallLimits:
 
     def __init__(self, calls_per_minute: int, *, connections: int = MOST) -> None:
         self._most, self._connections = calls_per_minute, connections
-        self._open = Counter[int]()
+        self._open, self._held = Counter[int](), Counter[int]()
         self._calls = Counter[int]()
         self._since: datetime | None = None
         self._refused = Counter[tuple[int, str]]()
@@ -313,14 +326,26 @@ class CallLimits:
         return told, hint
 
     @contextmanager
-    def call(self, uid: int) -> Iterator[None]:
-        """A call that holds its connection."""
+    def call(self, uid: int) -> Iterator[Callable[[int], None]]:
+        """A call that holds its connection, and so many bytes until it ends: BrokenFrame where these are too many."""
+        kept = 0
+
+        def keep(size: int) -> None:
+            nonlocal kept
+            if self._held[uid] + size > (HELD - self._held.total()) // _SHARE:
+                self._refused[uid, "bytes"] += 1
+                raise BrokenFrame("with those of other calls they are more than the service keeps; call again then")
+            self._held[uid] += size
+            kept += size
+
         self._open[uid] += 1
         try:
-            yield
+            yield keep
         finally:
             self._open[uid] -= 1
-            self._open += Counter[int]()  # those of nobody are dropped
+            self._held[uid] -= kept
+            for counts in (self._open, self._held):
+                counts += Counter[int]()  # those of nobody are dropped
 
     def at_once(self, uid: int | None = None) -> int:
         """Calls that are open now, of one user or of all."""

@@ -73,6 +73,75 @@ def test_more_cpus_are_more_gpus_where_each_task_has_one():
         assert admitted(plugin(), *calls) == [True, False, False]
 
 
+PER_CPU: dict[str, object] = {"time_limit": 5, "min_mem_per_cpu": 1024, "pn_min_memory": 1024, "environment": {}}
+
+
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+def test_each_node_gets_the_cpus_of_all_tasks_that_may_be_on_it(program: str):
+    few = {"num_tasks": 2, "min_cpus": 2, "min_nodes": 2, "max_nodes": 2}
+    text = plugin(None)
+    assert admitted(text, submission(USER, **PER_CPU, **few), program=program) == [True]
+    assert admitted(text, submission(USER, **PER_CPU, **few, ntasks_per_node=60), program=program) == [False]
+    gpus = PER_CPU | {"min_mem_per_cpu": 8192, "pn_min_memory": 8192}
+    for one in ({"tres_per_node": "gres:gpu:1"}, {"tres_per_task": "gres:gpu:1"}):
+        assert admitted(text, submission(USER, **gpus, **few, **one, ntasks_per_node=16), program=program) == [False]
+    even = {"num_tasks": 4, "min_cpus": 4, "min_nodes": 2, "max_nodes": 2, "ntasks_per_node": 2}
+    assert admitted(text, submission(USER, **gpus, **even, tres_per_task="gres:gpu:1"), program=program) == [True]
+
+
+def test_cpus_that_no_task_accounts_for_may_all_be_on_one_node():
+    loose = {"num_tasks": 2, "min_nodes": 2, "max_nodes": 2, "min_cpus": 64}
+    assert admitted(plugin(None), submission(USER, **PER_CPU, **loose)) == [False]
+    assert admitted(plugin(None), submission(USER, **PER_CPU, num_tasks=2, min_nodes=2, max_nodes=2, min_cpus=2)) == [
+        True
+    ]
+
+
+def test_gpus_of_each_node_are_counted_on_all_nodes_that_a_job_may_have():
+    two = SMALL | {"min_mem_per_node": 2048, "pn_min_memory": 2048, "tres_per_node": "gres:gpu:3"}
+    assert admitted(plugin(), submission(USER, **two)) == [True]
+    assert admitted(plugin(), submission(USER, **two, max_nodes=2, min_cpus=2)) == [False]
+    record = {"min_mem_per_node": 8192, "min_nodes": 1, "max_nodes": 1, "min_cpus": 1}
+    of_node, of_task = record | {"tres_per_node": "gres:gpu:4"}, record | {"tres_per_task": "gres:gpu:4"}
+    idle = {
+        "num_tasks": 3,
+        "min_cpus": 3,
+        "min_nodes": 2,
+        "max_nodes": 2,
+        "tres_per_task": "gres:gpu:1",
+        "time_limit": 5,
+    }
+    memory = {"mem_per_tres": "gres:gpu:1024", "environment": {}}
+    assert admitted(plugin(), submission(USER, **idle, **memory)) == [True]
+    assert admitted(plugin(), submission(USER, **idle, **memory, ntasks_per_node=3)) == [False]
+    more = [change(USER, of_node, min_nodes=1, max_nodes=2), change(USER, of_task, min_nodes=2, max_nodes=2)]
+    assert admitted(plugin(), *more) == [False, False]
+
+
+def test_the_cpus_of_a_job_are_not_made_fewer():
+    record = {"min_mem_per_node": 2048, "min_nodes": 1, "max_nodes": 1, "min_cpus": 64}
+    fewer = [{"min_cpus": 1}, {"min_cpus": 1, "min_mem_per_cpu": 2048, "max_nodes": 2}]
+    assert admitted(plugin(None), *(change(USER, record, **one) for one in fewer)) == [False, False]
+    assert admitted(plugin(), *(change(USER, record, **one) for one in fewer)) == [False, False]
+
+
+def test_the_gpus_of_a_job_are_not_taken_off_while_its_memory_stays():
+    record = {"min_mem_per_node": 16384, "min_nodes": 1, "max_nodes": 1, "tres_per_job": "gres:gpu:1"}
+    calls = [change(USER, record, tres_per_job=""), change(USER, record, time_limit=5, tres_per_node="")]
+    assert admitted(plugin(None), *calls) == [False, True]
+
+
+def test_a_text_that_is_longer_than_slurm_takes_is_refused_unread_and_in_one_line():
+    many = ",".join(["gpu:a100:1"] * 20_000)
+    (said,) = ask(plugin(None), [submission(USER, **SMALL, gres=many)])
+    assert (said.code == 0, len(said.told)) == (False, 1)
+    (said,) = ask(plugin(None), [submission(USER, **SMALL, gres=",".join(["gpu:a100:1"] * 90))])
+    assert said.code != 0
+    assert len([line for line in said.told if "plainly" in line]) == 1
+    (said,) = ask(plugin(None), [submission(USER, **SMALL, comment="a" * 2000)])
+    assert said.told == ("directives: comment is longer than 1024 letters",)
+
+
 def test_memory_that_is_stated_twice_is_refused():
     twice = {**SMALL, "tres_per_job": "gres:gpu:1", "mem_per_tres": "gres:gpu:1024"}
     once = {**twice, "min_mem_per_node": None, "pn_min_memory": None}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.policy import lua_host, test_tickets_lua
 from tests.unit.policy.lua_host import ask, change, submission
-from tests.unit.policy.test_tickets_lua import KEY, OLD, USER, Kind, large, plugin, refused
+from tests.unit.policy.test_tickets_lua import CEILINGS, KEY, OLD, USER, Kind, large, plugin, refused
 
+from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 from slurm_agent_tools.policy.for_others import TicketSource
 
 kind = test_tickets_lua.kind
@@ -97,3 +99,57 @@ def test_other_flags_of_a_bare_job_are_let_in(text: str):
 def test_a_slurm_that_does_not_tell_its_flags_lets_nothing_in_unseen(text: str):
     calls = [submission(USER, **FREE, bitflags="?")]
     assert "this Slurm does not tell bitflags" in ask(text, calls)[0].told[0]
+
+
+# --- What a job does not ask for ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["partition", "qos", "account"])
+def test_a_job_names_what_its_ticket_names_and_gets_no_default_instead(kind: Kind, field: str):
+    named = {"partition": "gpu", "qos": "scavenger", "account": "agents"}
+    word = kind.give(replace(CEILINGS, partitions=("gpu",), qos="scavenger", account="agents"))
+    for nothing in (None, ""):
+        answer = ask(kind.plugin, [large(word, **{**named, field: nothing})])[0]
+        refused(answer, f"{field}: name the {field} of its ticket")
+    assert ask(kind.plugin, [large(word, **named)])[0].told == ()
+
+
+MEMORY = {"tres_per_job": "gres:gpu:a100:8", "min_mem_per_node": None, "pn_min_memory": None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "part"),
+    [
+        ({"tres_per_job": None}, "65536 MB of memory on a node without the GPUs of its ticket are more than the 16384"),
+        ({"tres_per_job": "gres:gpu:0"}, "65536 MB of memory on a node without the GPUs"),
+        ({"tres_per_job": None, "min_mem_per_node": 16385}, "16385 MB of memory on a node without the GPUs"),
+        (
+            {"tres_per_job": None, "min_mem_per_node": None, "min_mem_per_cpu": 4097},
+            "16388 MB of memory on a node without",
+        ),
+        ({**MEMORY, "mem_per_tres": "gres:gpu:16385"}, "131080 MB of memory on all nodes are more than the 131072"),
+    ],
+)
+def test_memory_that_was_allowed_for_gpus_is_had_with_these_alone(kind: Kind, fields: dict[str, object], part: str):
+    word = kind.give()
+    refused(ask(kind.plugin, [large(word, **fields)])[0], part)
+    assert ask(kind.plugin, [large(word, **MEMORY, mem_per_tres="gres:gpu:16384")])[0].told == ()
+    assert ask(kind.plugin, [large(kind.give(), tres_per_job=None, min_mem_per_node=16384)])[0].told == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "good"),
+    [
+        ({"tres_per_job": ""}, False), ({"gres": ""}, False), ({"tres_per_node": ""}, False),
+        ({"tres_per_job": "gres:gpu:0"}, False), ({"tres_per_job": "gres:gpu:4"}, True),
+        ({"qos": ""}, False), ({"account": ""}, False), ({"partition": ""}, False), ({"time_limit": 5}, True),
+    ],
+)  # fmt: skip
+def test_no_change_takes_off_what_a_ticket_names(fields: dict[str, object], good: bool):
+    allowed = replace(CEILINGS, expires=5, qos="scavenger", account="agents")
+    record = {
+        "admin_comment": SubmissionTicket("ab" * 16, allowed, None).admin_comment, "tres_per_job": "gres:gpu:a100:8",
+        "min_mem_per_node": 32768, "min_nodes": 1, "max_nodes": 1,
+    }  # fmt: skip
+    text = plugin(TicketSource.parse("files:/nonexistent"))
+    assert (ask(text, [change(USER, record, **fields)])[0].code == 0) is good

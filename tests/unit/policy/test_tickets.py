@@ -58,6 +58,12 @@ def test_memory_of_threads_is_that_of_whole_cores():
     assert allowed(*words, threads_per_core=2).memory_per_node == 4 * 1024
 
 
+def test_memory_of_all_gpus_fits_into_the_nodes_however_few_hold_them():
+    for words in (("--gpus=2", "--nodes=4"), ("--gpus=7", "--nodes=2"), ("--gpus-per-node=2", "--nodes=2")):
+        made = allowed("--time=10", "--mem-per-gpu=3G", *words)
+        assert made.nodes * (made.memory_per_node or 0) >= made.gpus * 3 * 1024, words
+
+
 def test_an_array_counts_by_its_tasks_and_those_at_once():
     made = allowed("--time=10", "--mem=1G", "--array=0-99:2%4")
     assert (made.array_tasks, made.array_at_once) == (50, 4)

@@ -254,9 +254,11 @@ def test_a_script_too_long_to_be_hashed_in_lua_is_refused_and_told_so(tmp_path: 
 
 def test_names_come_out_as_they_went_in(kind: Kind):
     names = ("a,b:c", "ä=.%20", "-")
-    word = kind.give(replace(CEILINGS, partitions=("gpu",), qos=names[0], account=names[1]), SCRIPT)
+    taken = kind.give(replace(CEILINGS, licenses=names[0]), SCRIPT)
+    assert ask(kind.plugin, [large(taken, licenses=names[0])])[0].code == 0
+    word = kind.give(replace(CEILINGS, partitions=("gpu",), qos=names[2], account=names[1]), SCRIPT)
     assert ask(kind.plugin, [large(word, qos="a", account=names[1])])[0].code != 0
-    assert ask(kind.plugin, [large(word, account=names[1])])[0].code == 0
+    assert ask(kind.plugin, [large(word, qos=names[2], account=names[1])])[0].code == 0
 
 
 def test_srun_and_salloc_take_a_ticket_that_was_given_without_a_script(kind: Kind):

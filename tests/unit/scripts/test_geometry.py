@@ -57,6 +57,9 @@ WORST = [
     ("-n5 --mem=16G --gpus=1 -N1", 16),
     ("-n4 --mem-per-cpu=4G --gpus=1", 16),
     ("-N1-4 --mem=64G --gpus=4", 64),
+    ("--gpus-per-node=1 -n2 -N2 --ntasks-per-node=16 --mem-per-cpu=8G", 128),  # each node gets 16 CPUs (measured)
+    ("--gpus-per-task=1 -n2 -N2 --ntasks-per-node=16 --mem-per-cpu=8G", 128),
+    ("--gpus-per-task=1 -n8 -N2 --ntasks-per-node=4 --mem-per-cpu=8G", 8),
     ("-N4 --gpus=2 --mem=16G", 32),
 ]
 
@@ -156,7 +159,10 @@ TOTALS = [
     ("--mem-per-gpu=16G --gres=gpu:2 -N2", (2, 2, 4, 64)),
     ("-n4 -c2 --mem-per-cpu=1G", (1, 8, 0, 8)),
     ("-N2 --ntasks-per-node=4 --mem=8G", (2, 8, 0, 16)),
-    ("-n5 --ntasks-per-node=2 --mem=8G", (3, 5, 0, 24)),
+    ("-n5 --ntasks-per-node=2 --mem=8G", (3, 6, 0, 24)),
+    ("-n2 -N2 --ntasks-per-node=60 --mem-per-cpu=1G", (2, 120, 0, 120)),  # as a job that runs shows
+    ("-n2 --ntasks-per-node=4 -c2 --mem-per-cpu=1G", (1, 8, 0, 8)),
+    ("-N2 -n3 --ntasks-per-node=2 --gpus-per-task=2 --mem-per-gpu=1G", (2, 4, 8, 6)),  # 8 GPUs, where 6 are asked for
     ("-N1-2 -n5 --ntasks-per-node=2 --mem=8G", (1, 5, 0, 8)),
     ("--gpus=4 --gpus-per-task=2 -c3 --mem-per-gpu=8G", (1, 6, 4, 32)),
     ("-w n[1-3] --mem=1G", (3, 3, 0, 3)),

@@ -5,7 +5,7 @@ A file is asked for once in a call, whole where it is small, and what was told s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,11 @@ from slurm_agent_tools.transport import site_socket
 from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.transport.site_socket import FILE, BrokenFrame, SiteFrame
 
-MOST_QUESTIONS = 5000
-"""Questions about files in one call, and below the bytes of all of them."""
+MOST_QUESTIONS, MOST_BYTES = 5000, 64 * 2**20
+"""Questions about files in one call, and the bytes that are kept of all answers."""
 
-MOST_BYTES = 64 * 2**20
+_WORDS, _NAMES, _PATH = 2**16, 2**20, 4096
+"""Bytes of JSON in an answer, and in one with the names in a folder; characters of a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class _Looked:
 class RemoteFiles:
     """Files (see transport.base) of one caller, whose program answers on `stream`. Nothing is ever written."""
 
-    def __init__(self, stream: ByteStream | None) -> None:
-        self._stream, self._lock = stream, anyio.Lock()
+    def __init__(self, stream: ByteStream | None, keep: Callable[[int], None] = lambda _: None) -> None:
+        self._stream, self._keep, self._lock = stream, keep, anyio.Lock()
         self._looked: dict[str, _Looked] = {}
         self._asked = self._bytes = 0
 
@@ -77,7 +78,7 @@ class RemoteFiles:
         if path not in self._looked:
             said = await self._ask("look", path, FILE)
             real = said.words.get("real")
-            if not isinstance(real, str):
+            if not isinstance(real, str) or len(real) > _PATH:
                 raise BrokenFrame("what it tells of a file cannot be read")
             stat = site_socket.unpacked_stat(said.words.get("stat"))
             found = _Looked(real, stat, said.body if said.words.get("whole") is True else None)
@@ -92,9 +93,11 @@ class RemoteFiles:
             if self._asked > MOST_QUESTIONS or self._bytes > MOST_BYTES:
                 raise StorageError("the script's files are more than the site's service reads", hint="Run fewer files.")
             await site_socket.send(self._stream, SiteFrame({"ask": what, "path": path, "what": more}))
-            said = await site_socket.receive(self._stream)
-            self._bytes += len(said.body)
-        _refused(said.words)
+            said = await site_socket.receive(self._stream, most=_NAMES if what == "list" else _WORDS)
+            self._bytes += (size := said.size + 4 * len(path))
+            self._keep(size)
+        if "failed" in said.words:
+            raise StorageError(str(said.words["failed"])[:1000])
         return said
 
     async def _never(self, path: str, *_: Any, **__: Any) -> Any:
@@ -102,8 +105,3 @@ class RemoteFiles:
         raise StorageError(f"{path}: the site's service writes no file of a user")
 
     write_new = append = write_over = move_over = link_over = remove = make_folder = _never
-
-
-def _refused(words: Mapping[str, Any]) -> None:
-    if "failed" in words:
-        raise StorageError(str(words["failed"])[:1000])

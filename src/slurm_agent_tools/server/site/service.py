@@ -74,8 +74,8 @@ class SiteService:
                 if (refused := self._limits.over(user.uid, self._users.clock.now())) is not None:
                     await site_socket.send(stream, _refusal(*refused))
                     return
-                with self._limits.call(user.uid):
-                    await self._call(stream, user)
+                with self._limits.call(user.uid) as keep:
+                    await self._call(stream, user, keep)
             except BrokenFrame as error:
                 _log.debug("a connection broke off", why=str(error))
             except AgentToolsError as error:
@@ -86,15 +86,15 @@ class SiteService:
                     stream, _refusal("the site's service failed unexpectedly", "Nothing was given; call again.")
                 )
 
-    async def _call(self, stream: SocketStream, user: UnixUser) -> None:
-        question = await site_socket.receive(stream, wait=_FIRST, most=site_socket.QUESTION)
+    async def _call(self, stream: SocketStream, user: UnixUser, keep: Callable[[int], None]) -> None:
+        words = (await site_socket.receive(stream, wait=_FIRST, most=site_socket.QUESTION)).words
         records = await self._users.of(user)
-        context = self._users.context(records, _project(question.words), RemoteFiles(stream))
+        context = self._users.context(records, _project(words), RemoteFiles(stream, keep))
         judgement = SiteJudgement(context, records, self._issuer, self._config)
         given: str | None = None
         try:
             with anyio.fail_after(_CALL):
-                answer = await self._answer(question.words, context, judgement)
+                answer = await self._answer(words, context, judgement)
             self._link(user, context, answer)
             given = answer.get("token")
             await site_socket.send(stream, SiteFrame({"answer": answer}))

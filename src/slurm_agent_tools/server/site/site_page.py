@@ -137,7 +137,7 @@ class SitePage:
             request.scope.setdefault("state", {})[ADMITTED] = True
             return await self._question(request, pages, secret, inner)
 
-    async def _place(self, limits: CallLimits, uid: int) -> AbstractContextManager[None]:
+    async def _place(self, limits: CallLimits, uid: int) -> AbstractContextManager[object]:
         """A place for one request of a user's. Raises RequestRefused, in no hurry, where that is one too many."""
         refused = limits.over(uid, self._users.clock.now())
         if refused is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +14,9 @@ import pytest
 from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, Site, site
 
 from slurm_agent_tools.errors import SiteUnreachable, StorageError
-from slurm_agent_tools.server.site import service
+from slurm_agent_tools.server.site import remote_files, service
 from slurm_agent_tools.transport import site_socket
-from slurm_agent_tools.transport.site_socket import MOST, MOST_OF_ONE, CallLimits
+from slurm_agent_tools.transport.site_socket import HELD, MOST, MOST_OF_ONE, BrokenFrame, CallLimits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,6 +67,20 @@ def test_sixteen_users_do_not_fill_it():
             if limits.over(uid, NOW) is None:
                 limits.call(uid).__enter__()
     assert limits.at_once() < MOST * 3 / 4
+
+
+def test_the_calls_of_one_user_keep_a_part_of_the_bytes_and_give_them_back():
+    limits, mine = CallLimits(100_000), HELD // 32
+    with limits.call(ALICE.uid) as first, limits.call(ALICE.uid) as second, limits.call(BOB.uid) as other:
+        first(mine)
+        second(mine)
+        second(mine)
+        with pytest.raises(BrokenFrame, match="more than the service keeps"):
+            first(mine)
+        other(mine * 2)
+    assert limits.refused() == {f"uid {ALICE.uid}, bytes": 1}
+    with limits.call(ALICE.uid) as again:
+        again(mine * 3)
 
 
 async def test_one_user_calls_so_often_in_a_minute_and_is_told_the_limit(tmp_path: Path):
@@ -139,3 +155,60 @@ async def test_one_user_has_so_much_room_in_the_services_folder(tmp_path: Path):
             await made.client().ask("judge", words(made))
         made.who = BOB
         assert (await made.client().ask("judge", words(made)))["token"]
+
+
+# --- What a caller tells of files -----------------------------------------------------------------------------------
+
+
+async def told_to(made: Site, answer: Callable[[str], site_socket.SiteFrame]) -> tuple[dict[str, object] | None, int]:
+    """What the service says at last to a caller who answers each look like this, and how often it looked."""
+    looks = 0
+    async with await anyio.connect_unix(made.config.socket) as stream:
+        asked = {"call": "judge", "project": str(made.project), "facts": False, **words(made)}
+        await site_socket.send(stream, site_socket.SiteFrame(asked))
+        with suppress(BrokenFrame):
+            while "ask" in (said := await site_socket.receive(stream)).words:
+                looks += 1
+                await site_socket.send(stream, answer(said.words["path"]))
+            return dict(said.words), looks
+    return None, looks
+
+
+SCRIPT_OF_MANY = b"#!/bin/bash\n" + b"".join(b". ./f%d.sh\n" % n for n in range(300))
+
+
+def honest(path: str, *, real: str = "", body: bytes = b"", **more: object) -> site_socket.SiteFrame:
+    body = SCRIPT_OF_MANY if path.endswith("job.sh") else body
+    stat = [len(body), "file", 0.0, 1000, 0o600, None]
+    return site_socket.SiteFrame({"real": real or path, "stat": stat, "whole": True, **more}, body)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"real": "/" + "a" * 4096}, {"more": "a" * 2**16}, {"stat": [0, "file", 0.0, [[]] * 9000, 0o600, None]},
+        {"stat": [0, "file", 0.0, 0, 0o600, [1] * 9000]}, {"stat": [0, "file", 0.0, 0, {}, None]},
+    ],
+    ids=["a path", "other words", "a user", "a version", "a mode"],
+)  # fmt: skip
+async def test_an_answer_about_a_file_holds_no_more_than_one_can(tmp_path: Path, more: dict[str, object]):
+    async with site(tmp_path) as made:
+        said, looks = await told_to(made, lambda path: honest(path, **more))  # type: ignore[arg-type]
+        assert looks == 1
+        assert said is None or "cannot be read" in str(said["error"])
+
+
+async def test_all_that_is_kept_of_a_callers_words_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remote_files, "MOST_BYTES", 2**20)
+    async with site(tmp_path) as made:
+        _, looks = await told_to(made, lambda path: honest(path, more="a" * 60_000))
+        assert looks == 5  # four bytes for each letter
+
+
+async def test_the_calls_of_one_user_share_what_the_service_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(site_socket, "HELD", 2**23)
+    async with site(tmp_path) as made:
+        said, looks = await told_to(made, lambda path: honest(path, body=b"#" * 2**18))
+        assert "more than the service keeps" in str(said), said
+        assert looks == 5
+        assert made.service._limits._held.total() == 0
