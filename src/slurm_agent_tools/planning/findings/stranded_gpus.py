@@ -147,6 +147,6 @@ def _for_cpu_jobs(nodes: Sequence[Node]) -> tuple[str, ...]:
 def _for_wide_jobs(nodes: Sequence[Node], fair: int) -> tuple[str, ...]:
     most = fair * max((node.gpus for node in nodes), default=1)
     return (
-        f"JobDefaults=DefCpuPerGPU={fair} of the partition (slurm.conf)",
+        f"DefCpuPerGPU={fair} in the partition's line of slurm.conf",
         f"sacctmgr modify qos NAME set MaxTRESPerJob=cpu={most}",
     )
