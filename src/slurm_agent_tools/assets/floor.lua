@@ -397,9 +397,9 @@ end
 
 -- Slurm refuses what is longer, but only after this file has read it, and nobody else is answered meanwhile.
 local LONGEST = { comment = 1024, array_inx = 4096, req_nodes = 65536, exc_nodes = 65536 }
+for _, field in ipairs(COUNTED) do LONGEST[field] = 1024 end
 
 local function check_length(job)
-  for _, field in ipairs(COUNTED) do LONGEST[field] = 1024 end
   for field, most in pairs(LONGEST) do
     local text = job[field]
     if type(text) == "string" and #text > most then
