@@ -21,8 +21,7 @@ def folder() -> Path:
     """Where this user brings one up: SLURM_AGENT_DEVCLUSTER, else a folder under /var/tmp (root) or ~/.cache."""
     if named := os.environ.get(VARIABLE):
         return Path(named).absolute()
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return ROOTS if root else Path.home() / ".cache" / "slurm-agent-devcluster"
+    return ROOTS if workstation_place.is_root() else Path.home() / ".cache" / "slurm-agent-devcluster"
 
 
 def export_line(conf: Path, bin_dir: Path | None) -> str:

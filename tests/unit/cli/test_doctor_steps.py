@@ -114,14 +114,20 @@ async def test_root_whose_jobs_a_workstation_refuses_is_not_told_that_it_works(t
     assert all([step.ok async for step in doctor_steps.check_steps(place)])
 
 
-async def test_doctor_names_a_private_slurm_for_root_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
-    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+async def _without_slurm(folder):
+    """What doctor says where there is no sinfo, and where there is one that finds no cluster."""
+    settings = Settings(project_root=folder, slurm=SlurmSettings(bin_dir=folder))
     place = LocalTransport(settings, settings.slurm)
     (missing,) = [step async for step in doctor_steps.check_steps(place)]
-    (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
-    (tmp_path / "sinfo").chmod(0o755)
+    (folder / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
+    (folder / "sinfo").chmod(0o755)
     (silent,) = [step async for step in doctor_steps.check_steps(place)]
+    return missing, silent
+
+
+async def test_doctor_names_a_private_slurm_for_root_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    missing, silent = await _without_slurm(tmp_path)
     for step in (missing, silent):
         assert step.todo.endswith("run: slurm-agent-tools devcluster up --yes")
         assert "workstation up" not in step.todo
@@ -144,12 +150,7 @@ async def test_doctor_names_the_devcluster_that_runs_first_and_each_variable_in_
     line = "export SLURM_CONF=/srv/d/etc/slurm.conf"
     monkeypatch.setattr(devcluster_place, "unused", lambda: line)
     monkeypatch.setattr(workstation_place, "is_root", lambda: False)
-    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
-    place = LocalTransport(settings, settings.slurm)
-    (missing,) = [step async for step in doctor_steps.check_steps(place)]
-    (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
-    (tmp_path / "sinfo").chmod(0o755)
-    (silent,) = [step async for step in doctor_steps.check_steps(place)]
+    missing, silent = await _without_slurm(tmp_path)
     for step in (missing, silent):
         assert step.todo.index(line) < step.todo.index("slurm-agent-tools workstation up")
     assert "SLURM_AGENT_SLURM__BIN_DIR or SLURM_AGENT_SLURM__CONF" in silent.todo
