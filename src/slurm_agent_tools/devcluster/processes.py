@@ -161,9 +161,16 @@ def trees(roots: Iterable[int]) -> list[int]:
         pid = queue.pop(0)
         if pid not in order:
             order.append(pid)
-            threads = Path(f"/proc/{pid}/task").glob("*/children")
-            queue += [int(child) for thread in threads for child in _words(thread)]
+            queue += [int(child) for thread in _threads(pid) for child in _words(thread / "children")]
     return order
+
+
+def _threads(pid: int) -> list[Path]:
+    """None of a process that has ended: glob raises where it ends between its two looks."""
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
 
 
 def _words(path: Path) -> list[str]:

@@ -121,6 +121,13 @@ def test_left_over_processes_are_ended_with_their_children(cluster, tmp_path):
         until(lambda: not alive(int(note.read_text())))
 
 
+def test_processes_that_end_while_their_tree_is_read_are_no_error():
+    for _ in range(10):  # with a glob over /proc about one of ten raised
+        with subprocess.Popen(["sh", "-c", "for i in $(seq 100); do true | cat & done; wait"], env=PLAIN) as shell:
+            while shell.poll() is None:
+                assert processes.trees([shell.pid])[0] == shell.pid
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
