@@ -61,6 +61,7 @@ PREFIX = $(HOME)/.local
 PYTHON = python3
 OWN = $(PREFIX)/share/slurm-agent-tools
 install:
+	@echo 'Installing slurm-agent-tools for you into $(OWN): its packages are fetched and checked by their hashes, about a minute.'
 	$(PYTHON) -m venv --clear "$(OWN)"
 	"$(OWN)/bin/python" -m pip install -qq --require-hashes -r requirements-run.txt
 	"$(OWN)/bin/python" -m pip install -qq --no-index --no-deps --no-build-isolation .
@@ -73,10 +74,10 @@ install:
 	"$(OWN)/bin/python" -m slurm_agent_tools completion fish >"$(PREFIX)/share/fish/vendor_completions.d/slurm-agent-tools.fish"
 	@$(MAKE) --no-print-directory on-path
 
-# A login that began before the folder was there does not look in it.
+# Where it is; a login that began before the folder was there does not look in it.
 on-path:
-	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
-	  echo 'slurm-agent-tools is in $(PREFIX)/bin, which is not on the PATH of this terminal: export PATH="$(PREFIX)/bin:$$PATH"' ;; \
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo 'Installed: $(PREFIX)/bin/slurm-agent-tools. Next: slurm-agent-tools' ;; *) \
+	  echo 'Installed: slurm-agent-tools is in $(PREFIX)/bin, which is not on the PATH of this terminal: export PATH="$(PREFIX)/bin:$$PATH"' ;; \
 	esac
 
 man: setup

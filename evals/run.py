@@ -156,7 +156,9 @@ async def _main(args: argparse.Namespace) -> list[Score]:
     if args.folder:
         cluster = lifecycle.find(args.folder)
         if cluster is None:
-            raise definition.DevclusterError("the devcluster is not up", hint="run: slurm-agent-tools devcluster up")
+            raise definition.DevclusterError(
+                "the devcluster is not up", hint="run: slurm-agent-tools devcluster up --yes"
+            )
         return await play(cluster)
     async with private() as cluster:
         return await play(cluster)

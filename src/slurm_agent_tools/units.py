@@ -290,3 +290,8 @@ def parse_job_id(text: str) -> JobId:
         tasks=tasks,
         component=None if component is None else int(component),
     )
+
+
+def how_many(count: int, noun: str) -> str:
+    """`1 job`, `2 jobs`, `0 jobs`: a count with its noun, whose plural ends in s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -58,6 +58,7 @@ class ReplayRunner:
         cwd: str | None = None,
         timeout: float = 10.0,
         max_output: int = 0,
+        on_output: object = None,
     ) -> Completed:
         self.asked.append(tuple(argv))
         key = (tuple(argv), stdin.decode("latin-1"))

@@ -18,7 +18,7 @@ from slurm_agent_tools.devcluster import lifecycle, slurm_daemons, workers
 from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.settings import Settings, SlurmSettings
-from slurm_agent_tools.transport.base import Completed, LoginEnvironment
+from slurm_agent_tools.transport.base import Completed, LoginEnvironment, OnOutput
 from slurm_agent_tools.transport.local import LocalFiles, LocalRunner, SystemClock
 
 VERSIONS = {"22.05": (22, 5), "24.11": (24, 11), "26.05": (26, 5)}
@@ -66,12 +66,13 @@ class AsUser:
         cwd: str | None = None,
         timeout: float = 10.0,
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,
     ) -> Completed:
         # sbatch opens /dev/stdin anew, which only the owner of a pipe may.
         words = ["sh", "-c", 'cat | "$@"', "sh", *argv] if stdin else list(argv)
         done = await self._inner.run(
             self._cluster.as_user(words), stdin=stdin, env=self._path | dict(env or {}), cwd=cwd, timeout=self._slack * timeout,
-            max_output=max_output,
+            max_output=max_output, on_output=on_output,
         )  # fmt: skip
         return replace(done, argv=tuple(argv))
 

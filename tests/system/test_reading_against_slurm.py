@@ -127,6 +127,7 @@ MADE = {
     "whole": ("Nodes={gpus}", "OverSubscribe=EXCLUSIVE"),
     "bygpu": ("Nodes={gpus}", "JobDefaults=DefMemPerGPU=1000"),
     "split": ("Nodes={gpus}", "MaxMemPerCPU=1000"),
+    "fed": ("Nodes={gpus}", "JobDefaults=DefCpuPerGPU=4"),
     "mixed": ("Nodes=ALL",),  # nodes of three sizes
 }
 ALL = ("gpu", *MADE)

@@ -73,7 +73,7 @@ async def test_the_environment_is_the_same_list_on_both_ways(either: Transport) 
     done = await either.runner.run(["env", "-0"], env={"WANTED": "x\ny"})
     found = dict(part.split("=", 1) for part in done.stdout.decode().split("\0") if part)
     assert found.keys() <= {"PATH", "HOME", "USER", "LOGNAME", "TZ", "SLURM_CONF", "LC_ALL", "SLURM_TIME_FORMAT",
-                            "SLURM_BITSTR_LEN", "WANTED"}  # fmt: skip
+                            "SLURM_BITSTR_LEN", "SCONTROL_ALL", "SINFO_ALL", "SQUEUE_ALL", "WANTED"}  # fmt: skip
     assert (found["WANTED"], found["LC_ALL"], "SLURM_CONF" in found) == ("x\ny", "C.UTF-8", True)
 
 

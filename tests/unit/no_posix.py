@@ -44,6 +44,7 @@ OURS = frozenset(
         "cli.commands.site_files",
         "cli.commands.site_command",
         "cli.commands.site_install",
+        "cli.commands.site_partitions",
         "server.site.site_layout",
         "cli.commands.site_trial",
         "cli.commands.workstation_command",

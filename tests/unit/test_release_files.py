@@ -204,7 +204,18 @@ def test_make_install_says_so_where_the_command_would_not_be_found(search: str, 
     done = subprocess.run(words, cwd=ROOT, env={"PATH": search}, capture_output=True, text=True, check=True)
 
     assert ('export PATH="/own/bin:$PATH"' in done.stdout) is tells
-    assert "on-path" in subprocess.run(["make", "-n", "install"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert done.stdout.startswith("Installed: ")
+    assert "/own/bin" in done.stdout
+
+
+def test_make_install_says_first_what_it_does_and_how_long_it_takes_and_last_where_it_is() -> None:
+    words = ["make", "-n", "install", "PREFIX=/own"]
+    first, *_, last = (
+        subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    )
+    assert first.startswith("echo 'Installing slurm-agent-tools for you into /own/share/slurm-agent-tools: ")
+    assert "about a minute" in first
+    assert last == "esac"  # of what `on-path` says
 
 
 # --- Module files -----------------------------------------------------------------------------------------------------

@@ -224,3 +224,8 @@ def test_a_span_that_is_none_is_refused(text: str):
 )
 def test_a_size_to_ask_for_is_whole(size: float, whole: int):
     assert units.whole_memory(size) == whole
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 jobs"), (1, "1 job"), (2, "2 jobs")])
+def test_a_count_has_its_noun_in_the_right_number(count: int, said: str):
+    assert units.how_many(count, "job") == said

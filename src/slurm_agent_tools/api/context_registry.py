@@ -22,7 +22,7 @@ from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import LedgerFolder, anchor, choose, register
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.text import log_events
-from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, Runner, Transport
+from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, OnOutput, Runner, Transport
 from slurm_agent_tools.transport.local import LocalFiles, LocalTransport, SystemClock, user_name
 
 if TYPE_CHECKING:
@@ -207,6 +207,7 @@ class UnreachableTransport:
         cwd: str | None = None,  # noqa: ARG002
         timeout: float = 10.0,  # noqa: ARG002, ASYNC109
         max_output: int = 0,  # noqa: ARG002
+        on_output: OnOutput | None = None,  # noqa: ARG002
     ) -> Completed:
         """Raises SlurmUnreachable: surely nothing was sent."""
         raise SlurmUnreachable(f"{argv[0]} was not run: {self.error.message}", hint=self.error.hint)
@@ -236,7 +237,8 @@ def chosen_cluster(settings: Settings, cluster: str | None) -> str | None:
 
 def _named(settings: Settings) -> str:
     names = ", ".join(sorted({*settings.clusters, LOCAL}))
-    return f"Known clusters: {names}. More are [clusters.NAME] in ~/.config/slurm-agent-tools/settings.toml."
+    known = f"Known clusters: {names}. `{LOCAL}` is this machine's Slurm, whatever it calls itself."
+    return f"{known} More are [clusters.NAME] in ~/.config/slurm-agent-tools/settings.toml."
 
 
 def open_transport(settings: Settings, name: str) -> Transport:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.insights import experiment_results
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.result import ResultRecord, SaveResult
@@ -66,7 +67,7 @@ async def _draft(
     view = await jobs.in_full(context, view)
     record = await results.record_of(context, ask, view, known)
     data = (record.model_dump_json(indent=2) + "\n").encode()
-    tried = (results.path_of(ask, record.timestamp, attempt) for attempt in range(1, 1000))
+    tried = (experiment_results.path_of(ask, record.timestamp, attempt) for attempt in range(1, 1000))
     path = next((path for path in tried if posixpath.basename(path) not in names), None)
     if path is None:
         raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")

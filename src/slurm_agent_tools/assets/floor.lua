@@ -116,7 +116,7 @@ local function shape_of(get)
     tasks_per_gpu = positive(get("ntasks_per_tres")) or positive(get("ntasks_per_gpu")),
     tasks_per_node = positive(get("ntasks_per_node")),
     cpus_per_task = positive(get("cpus_per_task")) or 1,
-    cpus_per_gpu = of_gpus(get("cpus_per_tres")) or 0,
+    cpus_per_gpu = of_gpus(get("cpus_per_tres")) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
     cpus_per_node = get("pn_min_cpus") or 0,
   }
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
@@ -125,6 +125,8 @@ local function shape_of(get)
   local listed = count_nodes(get("req_nodes"))
   nodes = math.max(nodes, listed)
   if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
+  local ranged = limit ~= named
+  if tasks and shape.tasks_per_node and not named then nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node)) end
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
@@ -155,6 +157,9 @@ local function shape_of(get)
   else -- every node holds a task, though not always a GPU
     most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
   end
+  -- All tasks by node are on each node. Only where there are a number of GPUs in all, fewer on each are taken from more.
+  if shape.tasks_per_node and tasks and not shape.of_job and not ranged then most = math.min(most, nodes) end
+  shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
   shape.most_nodes = math.max(nodes, most)
   -- Slurm gives each node the CPUs of all tasks that may be on it, however few tasks there are.
   shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
@@ -162,8 +167,8 @@ local function shape_of(get)
   -- CPUs that no task accounts for may all be on one node.
   shape.loose_cpus = tasks and not guessed and cpus > shape.tasks * shape.cpus_per_task and cpus - (nodes - 1) or 0
   shape.cpus = math.max(
-    shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, shape.cpus_per_node * nodes, cpus,
-    shape.tasks_of_node * shape.cpus_per_task * nodes)
+    shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, cpus,
+    math.max(shape.cpus_per_node, shape.tasks_of_node * shape.cpus_per_task) * shape.most_nodes)
   return shape
 end
 
@@ -177,14 +182,14 @@ local function gpu_bounds(shape)
   if shape.of_socket and not shape.of_job then -- a node may give fewer than its sockets ask for
     return shape.of_socket, math.max(gpus, shape.of_socket * shape.sockets * most)
   end
-  if shape.of_task and shape.idle_tasks then -- Slurm gives these GPUs as well
-    return shape.of_task, math.max(gpus, shape.of_task * shape.tasks_of_node * most)
+  if shape.of_task then
+    local counted = shape.cpus_per_node > shape.cpus_per_task * shape.tasks_of_node -- Slurm may count these CPUs as tasks
+    local slots = math.max(counted and shape.cpus_per_node or 0, shape.idle_tasks and shape.tasks_of_node or 0)
+    if slots > 0 then return shape.of_task, math.max(gpus, shape.of_task * slots * most) end
   end
-  if shape.of_task and shape.cpus_per_node > shape.cpus_per_task then -- Slurm may count these CPUs as tasks
-    return shape.of_task, math.max(gpus, shape.of_task * shape.cpus_per_node * most)
-  end
+  local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
   if most == 1 then return gpus, gpus end
-  return math.min(gpus, math.max(shape.of_task or 1, gpus - (most - 1) * MOST_GPUS_PER_NODE)), gpus
+  return math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE)), gpus
 end
 
 local function tasks_on_node(shape)
@@ -284,6 +289,13 @@ local function is_named_again(item, kinds)
   return again
 end
 
+-- GPUs for each socket: Slurm may give those of more sockets of a node than the job names (measured), up to all of them.
+local function check_sockets(found, get, shape)
+  if get("tres_per_socket") ~= nil and not shape.of_job then
+    refuse(found, "gpus", "GPUs for each socket may be more than they show; write " .. REMEDY.gpus)
+  end
+end
+
 -- Words that Slurm may count otherwise than they are counted here. Parts of GPUs count as none in every limit. Of two
 -- sizes of memory, which no command of Slurm's sends, a GPU of another type may get the one that is not looked at.
 local function check_words_of_gpus(found, source)
@@ -307,11 +319,51 @@ local function check_words_of_gpus(found, source)
   end
 end
 
-local function check_gpus(found, shape)
+-- Of the partitions that a job names, or else of the default one, the one that gives whole nodes (its max_share is 0 with
+-- OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a
+-- node there, whatever it asks for.
+local function whole_nodes_of(parts, names)
+  local largest = nil
+  local look = function(part)
+    if part == nil or part.max_share ~= 0 then return end
+    local cpus = ceil(part.total_cpus or 0, math.max(1, part.total_nodes or 1))
+    if largest == nil or cpus > largest.cpus then largest = { name = part.name, cpus = cpus } end
+  end
+  if names ~= nil then
+    for name in string.gmatch(names, "[^,%s]+") do look(parts[name]) end
+  else
+    for _, part in pairs(parts) do
+      if part.flag_default == 1 then look(part) end
+    end
+  end
+  return largest
+end
+
+-- Memory of a node is what is asked there, but memory for each CPU and each GPU is given for all of the node. How many
+-- GPUs a node has is not told here: a job without any is counted without, and one that asks for some by the site's word.
+local function take_whole_nodes(found, get, shape, whole)
+  if get("min_mem_per_cpu") ~= nil then
+    refuse(found, "memory-per-gpu", string.format(
+      "partition %s gives whole nodes, and memory for each CPU for all their CPUs; write %s", whole.name,
+      shape.gpus > 0 and REMEDY.memory_per_gpu or REMEDY.memory_without_gpus))
+  end
+  shape.cpus = math.max(shape.cpus, whole.cpus * shape.most_nodes)
+  if shape.gpus > 0 and MOST_GPUS_PER_NODE < math.huge then
+    shape.whole_gpus = MOST_GPUS_PER_NODE * shape.most_nodes
+  end
+end
+
+local function most_gpus(shape)
   local _, most = gpu_bounds(shape)
+  return math.max(most, shape.whole_gpus or 0)
+end
+
+local function check_gpus(found, shape)
+  local most = most_gpus(shape)
   if most <= LIMIT.gpus then return end
   local count = most == math.huge and "an open number of" or string.format("%.0f", most)
   local note = most > shape.gpus and " on all the nodes that Slurm may take (--nodes=1 keeps it to one)" or ""
+  if shape.whole_gpus and shape.most_nodes == 1 then note = " of a whole node, which this partition gives," end
   refuse(found, "gpus", string.format("%s GPUs%s are more than %d; write %s", count, note, LIMIT.gpus, REMEDY.gpus))
 end
 
@@ -409,11 +461,14 @@ local function check_length(job)
   return nil
 end
 
-local function judge_submission(job)
+local function judge_submission(job, parts)
   local found, get = {}, reader_of(job)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
+  local whole = whole_nodes_of(parts, get("partition"))
+  if whole then take_whole_nodes(found, get, shape, whole) end
   check_memory(found, get, shape)
   check_gpus(found, shape)
+  check_sockets(found, get, shape)
   check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
@@ -422,8 +477,7 @@ local function judge_submission(job)
     tasks, throttle = read_array(get("array_inx"))
     check_array(found, tasks, throttle)
   end
-  local _, most = gpu_bounds(shape)
-  check_hours(found, "gpu", most, minutes, tasks)
+  check_hours(found, "gpu", most_gpus(shape), minutes, tasks)
   check_hours(found, "cpu", shape.cpus, minutes, tasks)
   if get("het_job_offset") ~= nil then refuse_parts(found) end
   return found
@@ -462,7 +516,7 @@ local function new_throttle(job)
   return throttle
 end
 
-local function judge_change(job, record)
+local function judge_change(job, record, parts)
   local found = {}
   judge_fixed(found, job, record)
   for _, field in ipairs(COUNTED) do
@@ -471,11 +525,14 @@ local function judge_change(job, record)
       break
     end
   end
-  if any(job, SHAPE) then
+  local elsewhere = stated(job, "partition")
+  if any(job, SHAPE) or elsewhere then
     local get = after(job, record)
-    local shape = shape_of(get)
-    check_memory(found, get, shape)
-    if any(job, GPU_SHAPE) then check_gpus(found, shape) end
+    local shape, whole = shape_of(get), whole_nodes_of(parts, elsewhere or stated(record, "partition"))
+    if whole then take_whole_nodes(found, get, shape, whole) end
+    if any(job, SHAPE) then check_memory(found, get, shape) end
+    if any(job, GPU_SHAPE) or whole then check_gpus(found, shape) end
+    if stated(job, "tres_per_socket") then check_sockets(found, get, shape) end
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
   check_exclusive(found, stated(job, "shared"))
@@ -516,8 +573,8 @@ local function safely(uid, tell, decide)
 end
 
 -- What is answered to a submission and to a change. Where the site gives tickets, tickets.lua puts its own in place.
-local answer_submission = function(job, uid) return answer(judge_submission(job), uid, true) end
-local answer_change = function(job, record, uid) return answer(judge_change(job, record), uid, false) end
+local answer_submission = function(job, parts, uid) return answer(judge_submission(job, parts), uid, true) end
+local answer_change = function(job, record, parts, uid) return answer(judge_change(job, record, parts), uid, false) end
 
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
@@ -525,7 +582,7 @@ function slurm_job_submit(job, parts, uid)
     if exempt(job, uid, account) then return slurm.SUCCESS end
     local long = check_length(job)
     if long then return answer(long, uid, true) end
-    local code = answer_submission(job, uid, account)
+    local code = answer_submission(job, parts, uid, account)
     job.requeue = 0
     return code
   end)
@@ -536,6 +593,6 @@ function slurm_job_modify(job, record, parts, uid)
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
     local long = check_length(job)
     if long then return answer(long, uid, false) end
-    return answer_change(job, record, uid)
+    return answer_change(job, record, parts, uid)
   end)
 end

@@ -389,8 +389,8 @@ local function of_agent(job, account)
   return AGENT_USERS[job.user_name or ""] or agents_account(account)
 end
 
-local function judge_without_ticket(job, account)
-  local found = judge_submission(job)
+local function judge_without_ticket(job, parts, account)
+  local found = judge_submission(job, parts)
   if of_agent(job, account) then
     refuse(found, "ticket", "jobs of this user or account need a ticket; " .. ASK)
   elseif found[1] ~= nil then
@@ -399,10 +399,10 @@ local function judge_without_ticket(job, account)
   return found
 end
 
-answer_submission = function(job, uid, account)
+answer_submission = function(job, parts, uid, account)
   local word, rest = take_ticket(job.comment)
   local found, claim
-  if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, account) end
+  if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, parts, account) end
   local code = answer(found, uid, true)
   if claim ~= nil and code == slurm.SUCCESS then
     job.comment = marked(claim.nonce, rest)
@@ -412,14 +412,14 @@ answer_submission = function(job, uid, account)
   return code
 end
 
-answer_change = function(job, record, uid)
+answer_change = function(job, record, parts, uid)
   local most, nonce = ceilings_of(record)
   if most ~= nil then
     local code = answer(judge_change_with_ticket(job, record, most), uid, false)
     if job.comment ~= nil then job.comment = marked(nonce, job.comment) end
     return code
   end
-  local found = judge_change(job, record)
+  local found = judge_change(job, record, parts)
   if agents_account(job.account) then
     refuse(found, "ticket", "jobs of this account need a ticket; " .. ASK)
   end

@@ -30,7 +30,7 @@ from slurm_agent_tools.devcluster.machine_facts import Kept, MachineGpu, Sight
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.settings import Settings, SlurmSettings, devcluster_place, workstation_place
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, Runner
+from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, OnOutput, Runner
 from slurm_agent_tools.transport.local import LocalTransport
 
 Say = Callable[[str], None]
@@ -301,8 +301,11 @@ class _Awake:
         cwd: str | None = None,
         timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,
     ) -> Completed:
         """See Runner. SlurmUnreachable, with nothing sent, where the workstation is not up."""
         if argv[0] in SLURM_COMMANDS and running(self._folder) is False:
             raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=_advice(self._folder))
-        return await self._inner.run(argv, stdin=stdin, env=env, cwd=cwd, timeout=timeout, max_output=max_output)
+        return await self._inner.run(
+            argv, stdin=stdin, env=env, cwd=cwd, timeout=timeout, max_output=max_output, on_output=on_output
+        )

@@ -36,6 +36,11 @@ from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, h
 
 _LEAST_MEMORY = 128 * MEBIBYTE  # a shell and an interpreter, on each node
 
+_FOR = {False: "on a node, for a shell and an interpreter", True: "on a node, to open its GPUs"}
+"""What the least memory is there for, by whether it has GPUs."""
+
+_SHORT_RUN = 30  # seconds: Slurm looks at a task's memory every 30 where its site says nothing else
+
 _LEAST_DONE = 0.05  # of the work: from less than that no end can be foretold
 
 _MOST_TIMES = 4  # the request: a program that wants more at once has another fault than its request
@@ -123,17 +128,26 @@ def _adjusted(
     parts: Sequence[Job], used: Usage, low: Sequence[str], seen: str, wanted: EfficiencyTargets
 ) -> Recommendation:
     target = wanted.efficiency.target
-    text = f"It asked for more {' and '.join(low)} than it used: {seen}; the target is {percent(target)}."
     if any(part.job_id.component is not None for part in parts):
-        text += " Size each component by its own steps."
+        text = f"{_asked_more(low, seen, target)} Size each component by its own steps."
         return Recommendation(verdict="ADJUST", text=text, target=target)
     cpus = _cpus(parts, wanted.rates) if "CPU" in low else None
     memory = _memory(parts, used, needed=cpus is not None) if "memory" in low or cpus is not None else None
     changes = [change for change in (memory, cpus, _time(used)) if change is not None]
-    if not changes:
-        text = f"No smaller request is proposed: {seen}, but it asked for about the least there is."
-        return Recommendation(verdict="MINIMAL", text=text, target=target)
-    return Recommendation(verdict="ADJUST", text=text, target=target, changes=changes)
+    smaller = [name for name, change in (("memory", memory), ("CPU", cpus)) if name in low and change is not None]
+    text = f"No smaller {' or '.join(low)} request is proposed: {seen}, but it asked for about the least there is."
+    if smaller:
+        text = _asked_more(smaller, seen, target)
+    if used.elapsed_seconds is not None and used.elapsed_seconds < _SHORT_RUN:
+        text += (
+            f" It ran {format_duration(used.elapsed_seconds)}: so short a run shows little of what a longer one needs."
+        )
+    verdict: Literal["ADJUST", "MINIMAL"] = "ADJUST" if changes else "MINIMAL"
+    return Recommendation(verdict=verdict, text=text, target=target, changes=changes)
+
+
+def _asked_more(low: Sequence[str], seen: str, target: float) -> str:
+    return f"It asked for more {' and '.join(low)} than it used: {seen}; the target is {percent(target)}."
 
 
 # --- after a run that completed: what was used and a margin ----------------------------------------------------------
@@ -151,6 +165,8 @@ def _memory(parts: Sequence[Job], used: Usage, *, needed: bool) -> RequestChange
     enough = size(MEMORY, SizingFigure(used=used.memory_node_bytes), least=least).recommended
     if enough is not None and enough < asks and used.memory_node_bytes is not None:
         asks, why = enough, f"the peak on a node, {human_memory(used.memory_node_bytes)}, and 20 %"
+        if (size(MEMORY, SizingFigure(used=used.memory_node_bytes)).recommended or 0) < least:
+            why += f" would be less than the {human_memory(least)} that are the least proposed {_FOR[bool(gpus)]}"
     saved = has - asks * nodes
     if saved <= 0 and not needed:
         return None

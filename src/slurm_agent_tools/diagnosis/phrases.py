@@ -57,9 +57,14 @@ def size(number: int | None) -> str:
     return NOT_MEASURED if number is None else human_memory(number)
 
 
+_LITTLE = 0.005  # what would be rounded to 0 %
+
+
 def percent(share: float | None) -> str:
-    """A share 0..1 for people."""
-    return NOT_MEASURED if share is None else f"{100 * share:.0f} %"
+    """A share 0..1 for people; a little is never told as nothing."""
+    if share is None:
+        return NOT_MEASURED
+    return "less than 1 %" if 0 < share < _LITTLE else f"{100 * share:.0f} %"
 
 
 def flat(text: str) -> str:

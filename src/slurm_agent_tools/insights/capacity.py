@@ -11,7 +11,7 @@ from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import QueueWaits, WaitMeasured
 from slurm_agent_tools.models.status_answer import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
-from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
+from slurm_agent_tools.units import UNLIMITED, format_duration, how_many, human_memory
 
 _USABLE = ("idle", "mix", "alloc", "comp", "plnd", "planned")  # planned for a job that goes before others, not taken
 
@@ -188,10 +188,11 @@ def _advice(depth: int, crowd: _Crowd, lately: RecentWaits) -> tuple[str, str]:
     """What to do, and the one ground that decided it."""
     if lately.maintenance is not None and lately.now is not None and lately.maintenance - lately.now < _SOON:
         return "ADJUST", f"{_maintenance(lately.maintenance)}: only a shorter time limit starts before it"
-    crowded = f"{depth} jobs are waiting" if depth > _DEEP else crowd.full
+    waiting = f"{how_many(depth, 'job')} {'is' if depth == 1 else 'are'} waiting"
+    crowded = waiting if depth > _DEEP else crowd.full
     measured = crowd.measured or (lately.waits.measured if lately.waits is not None else None)
     if crowded is None:
-        return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free{crowd.except_for}"
+        return "SUBMIT_NOW", f"{waiting} and resources are free{crowd.except_for}"
     if measured is not None and measured.median <= _SHORT:
         return "SUBMIT_NOW", f"{crowded}, but {_waited(measured)}"
     return "ADJUST", f"{crowded}: {crowd.instead}"
@@ -247,9 +248,9 @@ def _grounds(
     used = [f"{value:.0%} of the {name.upper()}s in use" for name, value in share.items() if value is not None]
     waits = lately.waits
     told = [
-        f"{nodes} usable nodes",
+        how_many(nodes, "usable node"),
         *used,
-        f"{depth} jobs waiting",
+        f"{how_many(depth, 'job')} waiting",
         f"{mine.slots_left} of your {mine.max_concurrent} slots left",
     ]
     if waits is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,9 @@ from datetime import date, datetime, time
 from pydantic import ValidationError
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.job import ACTIVE_STATES
 from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord, SaveResult
+from slurm_agent_tools.models.shapes import ResultBrief
 from slurm_agent_tools.text.sanitize import MASK, mask, mask_settings, safe_name
 
 Diff = dict[str, dict[str, object]]
@@ -62,6 +65,14 @@ def masked(record: ResultRecord) -> list[str]:
     """The places of a record, `config.db.password`, where a secret was masked."""
     held = {"config": record.config, "metrics": record.metrics, "notes": record.notes}
     return [place for place, value in _flat(held) if isinstance(value, str) and MASK in value]
+
+
+def limits_told(record: ResultRecord) -> str:
+    """What a caller should know of values that were left out, and of what could not be found out."""
+    places, git = masked(record), record.environment.git
+    unknown = git.commit is not None and git.dirty is None
+    told = f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
+    return f"{told} Whether tracked files differ from the commit is not known." if unknown else told
 
 
 def _text(value: str, field: str) -> str:
@@ -119,6 +130,11 @@ def file_name(now: datetime, name: str, attempt: int) -> str:
     """YYYY-MM-DD_HH-MM-SS_NAME.json, with -2, -3 ... behind the name from the second attempt on."""
     again = f"-{attempt}" if attempt > 1 else ""
     return f"{now.strftime(_STAMP)}_{check_name(name)}{again}.json"
+
+
+def path_of(ask: SaveResult, now: datetime, attempt: int) -> str:
+    """Where it is saved in the project, by the time and the number of the attempt."""
+    return posixpath.join(ask.output_dir, file_name(now, ask.name, attempt))
 
 
 def find_result(names: Sequence[str], wanted: str) -> str:
@@ -225,6 +241,38 @@ def told(changes: Mapping[str, MetricChange], baseline: str, target: str) -> str
     if not changes:
         return f"Nothing to compare: neither {target} nor {baseline} has metrics."
     return f"Nothing to compare: no metric is in both {target} and {baseline}.{single}"
+
+
+def doubt(record: ResultRecord) -> str | None:
+    """Why a saved result is no normal one, by its file alone: how it was saved, and what Slurm said of its job then."""
+    if record.status != "success":
+        return f"it was saved as {record.status}"
+    job = None if record.environment.slurm_job is None else record.environment.slurm_job.job
+    if job is None or job.state == "UNKNOWN":
+        return None
+    if job.state in ACTIVE_STATES:
+        return f"job {job.job_id} had not ended when it was saved: it was {job.state}"
+    told = f"{job.state} (exit code {job.exit_code})" if job.exit_code else job.state
+    if job.derived_exit_code or job.derived_signal:
+        told += ", and a step of it failed"
+    return None if told == "COMPLETED" else f"it was saved as success, but Slurm says of job {job.job_id}: {told}"
+
+
+def brief(path: str, record: ResultRecord) -> ResultBrief:
+    """A saved result in a list of them."""
+    return ResultBrief(
+        file_path=path,
+        experiment_name=record.experiment_name,
+        status=record.status,
+        timestamp=record.timestamp.isoformat(),
+        doubt=doubt(record),
+    )
+
+
+def not_normal(records: Sequence[ResultRecord]) -> str:
+    """A sentence that names each result of these that is no normal one, with the reason; empty where all are."""
+    named = {f"{record.experiment_name} ({why})": None for record in records if (why := doubt(record)) is not None}
+    return f"Not to be ranked like the others: {'; '.join(named)}. " if named else ""
 
 
 def from_log(found: Mapping[str, Mapping[str, float]], files: str) -> tuple[dict[str, object], str]:

@@ -165,14 +165,15 @@ def _numbers(nodes: dict[str, Any], name: str) -> Iterator[float]:
 def usage(job: Job, tasks: Sequence[Job] = ()) -> Usage:
     """Sums over the array tasks or components that ran, or over the job itself where it has none.
 
-    A sum is None when one of its parts was not measured. Rests on the accounting's records (`allocated`, `steps`).
+    A sum is None when one of its parts was not measured; a CPU time of 0 was not, as no program does without any.
+    Rests on the accounting's records (`allocated`, `steps`).
     """
     parts = ran(job, tasks)
     fullest = max(parts, key=_filling, default=None)
     gpus = measured(parts)
     return Usage(
         elapsed_seconds=max((part.elapsed_seconds or 0 for part in parts), default=None),
-        cpu_seconds=total(0.0 if _idle(part, parts) else cpu(part.steps) for part in parts),
+        cpu_seconds=total(0.0 if _idle(part, parts) else cpu(part.steps) for part in parts) or None,
         cpu_allocated_seconds=total(seconds(part, "cpu") for part in parts),
         gpu_allocated_seconds=total(seconds(part, GPUS) for part in parts),
         gpu_utilization=gpus.utilization,

@@ -6,7 +6,7 @@ without `--nodes` may get one GPU on each of several nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from slurm_agent_tools.models import sbatch_options
@@ -29,6 +29,7 @@ class Geometry:
     tasks: int
     tasks_on_node: int
     cpus: int
+    most_cpus: int
     gpus: int
     fewest_gpus: int
     most_gpus: int
@@ -37,6 +38,7 @@ class Geometry:
 
 def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     """The placements of one request on one partition (None: not known)."""
+    request = with_cpus_of_gpus(request, partition)
     nodes = _nodes(request)
     tasks = _tasks(request, nodes)
     gpus = _gpus(request, nodes, tasks)
@@ -46,6 +48,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
     if request.gpus_per_task and has_idle_tasks(request, nodes):  # which get GPUs as well (measured)
         most_gpus = max(most_gpus, request.gpus_per_task * (request.ntasks_per_node or 0) * most)
+        fewest = request.gpus_per_task
     exclusive = request.find("exclusive")
     alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
@@ -54,11 +57,27 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         tasks=tasks,
         tasks_on_node=_tasks_on_node(request, nodes, most, tasks),
         cpus=_cpus(request, nodes, tasks, gpus),
+        most_cpus=_cpus(request, most, tasks, gpus),
         gpus=gpus,
         fewest_gpus=fewest,
         most_gpus=most_gpus,
         whole=alone or (partition is not None and partition.exclusive),
     )
+
+
+def with_cpus_of_gpus(request: JobRequest, partition: Partition | None) -> JobRequest:
+    """The request with the CPUs that sbatch and Slurm add for its GPUs (measured).
+
+    sbatch makes --cpus-per-gpu and --gpus-per-task the CPUs of a task. Where neither a task nor a GPU is given any,
+    DefCpuPerGPU of the partition counts.
+    """
+    if request.cpus_per_gpu is not None:
+        stated = request.cpus_per_gpu if request.find("cpus-per-gpu") else 0
+        of_task = stated * (request.gpus_per_task or 0)
+        return replace(request, cpus_per_task=of_task) if of_task else request
+    if request.cpus_per_task is not None or partition is None:
+        return request
+    return replace(request, cpus_per_gpu=partition.def_cpu_per_gpu)
 
 
 def number(request: JobRequest, *options: str) -> int | None:
@@ -167,7 +186,9 @@ def _gpus(request: JobRequest, nodes: int, tasks: int) -> int:
         (request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes * sockets)
     )  # fmt: skip
     gpus = max((way * times for way, times in ways if way), default=0)
-    if not gpus and request.ntasks_per_gpu and request.ntasks:
+    if not gpus and request.ntasks_per_gpu:
+        if request.ntasks is None:  # sbatch asks for so many tasks on each node that is named, which have one GPU
+            return nodes if request.nodes is not None and request.nodes == request.nodes_max else 0
         return -(-request.ntasks // request.ntasks_per_gpu)
     return gpus
 
@@ -179,6 +200,12 @@ def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partitio
         bounds.append(request.nodes_max)
     if request.ntasks is not None:
         bounds.append(max(request.ntasks, tasks))
+    elif request.ntasks_per_node and not _is_ranged(request):  # sbatch says -n, from both
+        bounds.append(max(request.ntasks_per_node * nodes, tasks))
+    elif request.gpus and request.gpus_per_task:
+        bounds.append(tasks)
+    if request.ntasks_per_node and _is_filled(request) and not spread:
+        bounds.append(nodes)
     if request.gpus_per_node and request.gpus:
         bounds.append(-(-request.gpus // request.gpus_per_node))
     elif request.gpus_per_node and request.nodes is None and request.ntasks is None and not spread:
@@ -197,15 +224,24 @@ def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition 
     if request.gpus_per_socket and request.gpus is None:  # a node may give fewer than its sockets ask for (measured)
         sockets = number(request, "sockets-per-node") or 1
         return request.gpus_per_socket, max(gpus, request.gpus_per_socket * sockets * most)
-    together = request.gpus_per_task or 1
-    least = number(request, "mincpus") or 0
-    if request.gpus_per_task and least > 1:  # Slurm may count its CPUs as tasks (measured on 22.05)
-        return together, max(gpus, together * least * most)
-    if request.gpus_per_task and request.ntasks is None and request.ntasks_per_node:
-        together *= request.ntasks_per_node
+    together = _gpus_together(request)
+    if request.gpus_per_task and _has_cpus_counted_as_tasks(request):
+        return request.gpus_per_task, max(gpus, request.gpus_per_task * (number(request, "mincpus") or 0) * most)
     elsewhere = (most - 1) * partition.gpus_per_node if partition is not None and partition.gpus_per_node else UNBOUNDED
     fewest = gpus if most == 1 else max(together, gpus - elsewhere)
     return min(fewest, gpus), gpus
+
+
+def _has_cpus_counted_as_tasks(request: JobRequest) -> bool:
+    """Whether --mincpus is beyond the tasks of a node: Slurm may then count its CPUs as tasks (measured on 22.05)."""
+    return (number(request, "mincpus") or 0) > (request.cpus_per_task or 1) * (request.ntasks_per_node or 1)
+
+
+def _gpus_together(request: JobRequest) -> int:
+    """GPUs that are on one node, whatever happens: those of a task, and of all tasks that each node has."""
+    if request.gpus_per_task and request.ntasks_per_node and (request.ntasks is None or not _is_ranged(request)):
+        return request.gpus_per_task * request.ntasks_per_node
+    return request.gpus_per_task or 1
 
 
 def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> int:
@@ -220,13 +256,26 @@ def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> in
     return max(1, tasks - (nodes - 1))
 
 
+def _is_ranged(request: JobRequest) -> bool:
+    """Whether -N leaves Slurm a choice."""
+    return request.nodes_max is not None and request.nodes_max != request.nodes
+
+
+def _is_filled(request: JobRequest) -> bool:
+    """Whether tasks by node are all on each node, so that there are no more nodes than first counted (measured).
+
+    With --gpus there may be: fewer of them on each are then taken from more.
+    """
+    return request.gpus is None and not _is_ranged(request)
+
+
 def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
-    """The largest of what tasks, GPUs, --mincpus and -B take.
+    """The largest of what tasks, GPUs, --mincpus and -B take on so many nodes.
 
     Slurm gives each node the CPUs of all tasks that may be on it, however few -n says (measured: MinCPUsNode).
     """
     ways = (
-        max(tasks, (request.ntasks_per_node or 0) * nodes) * (request.cpus_per_task or 1),
+        max(tasks, (request.ntasks_per_node or 1) * nodes) * (request.cpus_per_task or 1),
         (request.cpus_per_gpu or 0) * gpus,
         (number(request, "mincpus") or 0) * nodes,
         cores_asked(request) * nodes,

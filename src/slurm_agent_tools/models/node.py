@@ -70,6 +70,7 @@ class Partition:
     def_mem_per_cpu: int | None = None
     def_mem_per_gpu: int | None = None
     def_mem_per_node: int | None = None
+    def_cpu_per_gpu: int | None = None
     max_mem_per_node: int | None = None
     max_mem_per_cpu: int | None = None
     exclusive: bool = False  # OverSubscribe=EXCLUSIVE

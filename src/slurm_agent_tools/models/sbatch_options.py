@@ -251,6 +251,13 @@ def count(text: str) -> int:
     return int(match[1])
 
 
+def names(text: str) -> str:
+    """One name or several behind commas. sbatch takes an empty one for none, which a ticket cannot be for."""
+    if not text.strip(", \t"):
+        raise ValueError(f"an empty word names nothing: {text!r} (write a name, or delete the option)")
+    return text
+
+
 def nodes(text: str) -> tuple[int, int]:
     """(fewest, most) of `2`, `2-4`, `1k`; from 23.02 also of `1,5,9` and `2-8:2`, where the ends count."""
     spans = [_node_span(item, text) for item in text.split(",")]

@@ -208,12 +208,13 @@ class SectionError(Shape):
 
 
 class ResultBrief(Shape):
-    """One saved result."""
+    """One saved result. `doubt`: why it is no normal one, such as a job that Slurm says failed."""
 
     file_path: str
     experiment_name: str
     status: str
     timestamp: str
+    doubt: str | None = Field(default=None, exclude_if=unknown)
 
 
 class WaitMeasured(Shape):

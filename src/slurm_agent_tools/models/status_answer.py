@@ -121,12 +121,13 @@ class PolicySection(Shape):
 
 
 class ClusterSection(Shape):
-    """Which cluster, and whether it answers."""
+    """Which cluster, by Slurm's name, and whether it answers. `known_as`: its name in calls, where that is another."""
 
     name: str | None
     version: str | None
     reachable: bool
     accounting: bool | None = None
+    known_as: str | None = Field(default=None, exclude_if=unknown)
 
 
 class StageShown(Shape):

@@ -44,8 +44,8 @@ class Ceilings:
     """The most that one job of one user may take until a time, in the worst placement that Slurm may choose.
 
     `expires` in seconds of the epoch, `time_limit` in minutes, memory in MiB; None is without a limit, as a person may
-    allow it. `partitions`, `qos` and `account`: what the job may name; with none of them it may name none.
-    `dependency`: what it waits for, since one that waits for another counts as none beside it. `licenses` and
+    allow it. `partitions`, `qos` (one, or several with commas) and `account`: what the job may name; with none it may
+    name none. `dependency`: what it waits for, since one that waits for another counts as none beside it. `licenses`,
     `reservation`: as they were written. `gres`: types of GPUs as `gpu:a100`, all else with its number, `nvme:2`.
     """
 
@@ -75,8 +75,9 @@ class Ceilings:
             self.uid, self.expires, self.time_limit, self.memory_per_node, self.memory_per_gpu, self.gpus, self.cpus,
             self.nodes, self.array_tasks, self.array_at_once, int(self.whole_nodes),
         )  # fmt: skip
-        single = (self.qos, self.account, self.dependency, self.licenses, self.reservation)
-        names = (_list(self.partitions), *(_list([] if name is None else [name]) for name in single), _list(self.gres))
+        single = (self.account, self.dependency, self.licenses, self.reservation)
+        several = (self.partitions, filter(None, (self.qos or "").split(",")))
+        names = (*map(_list, several), *(_list([] if name is None else [name]) for name in single), _list(self.gres))
         values = [*(_NONE if number is None else str(number) for number in numbers), *names]
         return ",".join(f"{key}={value}" for key, value in zip(_KEYS, values, strict=True))
 
@@ -90,11 +91,11 @@ def parse_ceilings(text: str) -> Ceilings:
     numbers = [_number(key, value) for key, value in zip(_KEYS, values[:11], strict=False)]
     uid, expires, time_limit, node, gpu, *counts, whole = numbers
     gpus, cpus, nodes, tasks, once = (count or 0 for count in counts)
-    partition, *single, gres = values[11:]
-    qos, account, dependency, licenses, reservation = (None if one == _NONE else _decoded(one) for one in single)
+    partition, qos, *single, gres = values[11:]
+    account, dependency, licenses, reservation = (None if one == _NONE else _decoded(one) for one in single)
     made = Ceilings(
         uid or 0, expires or 0, time_limit, node, gpu, gpus, cpus, nodes, tasks, once, bool(whole),
-        _names(partition), qos, account, dependency, licenses, reservation, _names(gres),
+        _names(partition), ",".join(_names(qos)) or None, account, dependency, licenses, reservation, _names(gres),
     )  # fmt: skip
     if made.text != text:
         raise ValueError(f"not the ceilings of a ticket: {text!r}")

@@ -21,7 +21,15 @@ from slurm_agent_tools.planning.plan_submissions import PlannedSubmission
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.predict_run import RunPrediction
 from slurm_agent_tools.planning.schedule import JobSchedule, Objective, PlanProblem, plan_problem
-from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, indices, parse_memory, parse_span
+from slurm_agent_tools.units import (
+    UNLIMITED,
+    format_duration,
+    format_memory,
+    how_many,
+    indices,
+    parse_memory,
+    parse_span,
+)
 
 _NEAR = 1.0002
 
@@ -196,7 +204,8 @@ def job_pools(asked: Sequence[PoolAsked] | None, nodes: Iterable[Node], slots: i
     good = [node for node in nodes if usable(node)]
     gpus, cpus = sum(node.gpus for node in good), sum(node.cpus for node in good)
     pool = JobPool("cluster", gpus, cpus, sum(node.memory_bytes for node in good), slots)
-    told = f"The pool: {gpus} GPUs and {cpus} CPUs of {len(good)} usable nodes, and {slots} jobs at once by the policy."
+    has = f"{how_many(gpus, 'GPU')} and {how_many(cpus, 'CPU')} of {how_many(len(good), 'usable node')}"
+    told = f"The pool: {has}, and {how_many(slots, 'job')} at once by the policy."
     return [pool], [told + " Jobs of others are not counted."]
 
 

@@ -23,7 +23,7 @@ from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
 from slurm_agent_tools.planning.slices import PlannedSlice, SliceOffer
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
 from slurm_agent_tools.text.sanitize import line
-from slurm_agent_tools.units import format_duration
+from slurm_agent_tools.units import format_duration, how_many
 
 GROUPS, SUBMISSIONS = 8, 8
 """How many an answer shows at most."""
@@ -353,7 +353,8 @@ def _summary(plan: JobPlan, schedule: JobSchedule, naive: JobSchedule) -> str:
         names = ", ".join(_short(name) for name in plan.impossible[:_NAMES])
         return f"{text} No order meets the deadline of {names}."
     if schedule.missed:
-        return f"{text} {len(schedule.missed)} deadlines are missed, {len(naive.missed)} in the order given."
+        missed = f"{how_many(len(schedule.missed), 'deadline')} {'is' if len(schedule.missed) == 1 else 'are'} missed"
+        return f"{text} {missed}, {len(naive.missed)} in the order given."
     return text
 
 

@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
 from slurm_agent_tools.planning.workload import TracedJob
-from slurm_agent_tools.units import format_duration
+from slurm_agent_tools.units import format_duration, how_many
 
 LATEST = 20
 """Jobs of one likeness that count: those submitted last."""
@@ -84,7 +84,7 @@ class RunPrediction:
     @property
     def jobs(self) -> str:
         """On how many it rests, in words."""
-        return "1 job" if self.basis == 1 else f"{self.basis} jobs"
+        return how_many(self.basis, "job")
 
     @property
     def interval(self) -> str | None:

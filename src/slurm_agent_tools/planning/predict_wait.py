@@ -17,7 +17,7 @@ from statistics import median
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
 from slurm_agent_tools.planning.predict_run import most_likely
-from slurm_agent_tools.units import format_duration
+from slurm_agent_tools.units import format_duration, how_many
 
 DAY = 86_400.0
 
@@ -86,7 +86,9 @@ class WaitPrediction:
         """For a person: what is expected, the interval, and what both rest on."""
         if self.expected is None:
             return f"not known: {self.reason}"
-        rests = f"by {self.basis} waits of {self.likeness}" if self.basis else "by Slurm's own estimate alone"
+        rests = (
+            f"by {how_many(self.basis, 'wait')} of {self.likeness}" if self.basis else "by Slurm's own estimate alone"
+        )
         if self.low is None or self.high is None:
             return f"{_said(self.expected)} ({rests}; {self.reason})"
         return f"{_said(self.expected)}, in eight of ten cases {_said(self.low)} to {_said(self.high)} ({rests})"

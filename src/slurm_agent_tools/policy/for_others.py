@@ -91,13 +91,15 @@ class TicketSource:
 class Site:
     """What the controller does not tell its plugin. `most_gpus_per_node` None: not known, so any placement counts.
 
-    `tickets` None: no service of the site gives any. Jobs of agents are let in with a ticket alone.
+    `default_cpus_per_gpu`: the largest DefCpuPerGPU of a partition. `tickets` None: no service of the site gives any.
+    Jobs of agents are let in with a ticket alone.
     """
 
     exempt_users: Sequence[str] = ()
     exempt_accounts: Sequence[str] = ()
     threads_per_core: int = 1
     most_gpus_per_node: int | None = None
+    default_cpus_per_gpu: int | None = None
     tickets: TicketSource | None = None
     agent_users: Sequence[str] = ()
     agent_accounts: Sequence[str] = ()
@@ -142,7 +144,7 @@ def _settings(site: Site) -> list[str]:
     users = [_name("exempt_users", name) for name in site.exempt_users]
     accounts = [_name("exempt_accounts", name) for name in site.exempt_accounts]
     threads = _positive("threads_per_core", site.threads_per_core)
-    most = site.most_gpus_per_node
+    most, cpus = site.most_gpus_per_node, site.default_cpus_per_gpu
     return [
         "-- Who passes unjudged. An account counts only where AccountingStorageEnforce keeps others out of it.",
         f"local EXEMPT_USERS = {_set(users)}",
@@ -151,6 +153,8 @@ def _settings(site: Site) -> list[str]:
         f"local THREADS_PER_CORE = {threads}",
         "-- The most GPUs of one node; math.huge where it is not known, and then GPUs may lie one on each node.",
         f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
+        "-- CPUs for each GPU of a job that names none for its tasks or GPUs: DefCpuPerGPU of slurm.conf.",
+        f"local DEFAULT_CPUS_PER_GPU = {0 if cpus is None else _positive('default_cpus_per_gpu', cpus)}",
         *(() if site.tickets is None else _ticket_settings(site, site.tickets)),
     ]
 

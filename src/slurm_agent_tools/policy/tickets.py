@@ -42,7 +42,7 @@ _PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
 
 def ceilings(
     request: JobRequest, *, uid: int, expires: int, account: str | None = None, threads_per_core: int = 1,
-    most_gpus_per_node: int | None = None,
+    most_gpus_per_node: int | None = None, default_cpus_per_gpu: int | None = None,
 ) -> Ceilings:  # fmt: skip
     """What the request takes at most, pins included, as the plugin counts it for a site with these nodes.
 
@@ -60,7 +60,7 @@ def ceilings(
         raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
     anywhere = Partition(
         name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
-        gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core,
+        gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
     if (
         request.gpus_per_socket and request.ntasks is None
@@ -83,8 +83,8 @@ def ceilings(
         array_at_once=1 if array is None else array.concurrency,
         whole_nodes=bool(request.find("exclusive")),
         partitions=tuple(name for name in (request.partition or "").split(",") if name),
-        qos=request.qos,
-        account=account,
+        qos=request.qos or None,
+        account=account or None,
         dependency=request.dependency or None,
         licenses=_stated(request, "licenses"),
         reservation=_stated(request, "reservation"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.models import sbatch_options
-from slurm_agent_tools.models.geometry import Geometry, geometry, has_idle_tasks, layout, number
+from slurm_agent_tools.models.geometry import Geometry, geometry, has_idle_tasks, layout, number, with_cpus_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
 from slurm_agent_tools.units import UNLIMITED, parse_array
@@ -41,15 +41,17 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "cpus-per-gpu": ("cpus_per_gpu", sbatch_options.count),
     "array": ("array", parse_array),
     "dependency": ("dependency", str),
-    "qos": ("qos", str),
+    "qos": ("qos", sbatch_options.names),
     "chdir": ("chdir", str),
     "output": ("output", str),
     "error": ("error", str),
     "export": ("export", str),
 }
 
-# Options without a field of their own whose value must still be readable, because the size of the job depends on it.
+# Options without a field of their own whose value must still be readable, because the size of the job, or who pays for
+# it, depends on it.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
+    "account": sbatch_options.names,
     "nodelist": sbatch_options.node_list,
     "exclude": sbatch_options.node_list,
     "mincpus": sbatch_options.count,
@@ -208,8 +210,9 @@ def _time(request: JobRequest, candidates: list[Partition]) -> int | None:
 
 
 def _on(request: JobRequest, partition: Partition | None) -> Resources:
+    request = with_cpus_of_gpus(request, partition)
     shape = geometry(request, partition)
-    gpus, cpus = shape.most_gpus, shape.cpus
+    gpus, cpus = shape.most_gpus, shape.most_cpus
     if shape.whole and partition is not None:
         gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
         cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
@@ -226,13 +229,13 @@ def _on(request: JobRequest, partition: Partition | None) -> Resources:
 
 def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
     if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
-        return _whole_nodes(shape, partition)
+        return _whole_nodes(request, shape, partition)
     if request.memory_per_gpu is not None:
         return _per_gpu(request.memory_per_gpu, shape, partition)
     if request.memory_per_cpu is not None:
         return _per_cpu(request.memory_per_cpu, request, shape, partition)
     if request.memory_per_node is not None:
-        return _per_node(request.memory_per_node, shape, partition)
+        return _per_node(request.memory_per_node, request, shape, partition)
     return _defaults(request, shape, partition)
 
 
@@ -254,13 +257,14 @@ def _per_gpu(size: int, shape: Geometry, partition: Partition | None) -> _Memory
     return _Memory(total, max(size * (shape.most_gpus - shape.fewest_gpus * others), 0), size)
 
 
-def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
+def _per_node(size: int, request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
     """Each node holds all of it. Nodes beyond the number of GPUs hold it for nothing."""
     fewest = shape.fewest_gpus
     if shape.whole and partition is not None:  # it holds all GPUs of the node
         fewest = max(fewest, partition.gpus_per_node_min or partition.gpus_per_node)
     share = _share(size, fewest)
-    idle = _share(size * shape.most_nodes, shape.gpus) if shape.most_nodes > shape.gpus else None
+    everywhere = request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket  # else some may have none
+    idle = _share(size * shape.most_nodes, shape.gpus) if shape.most_nodes > shape.gpus and not everywhere else None
     return _Memory(size * shape.nodes, size, max(share or 0, idle or 0) or None)
 
 
@@ -272,7 +276,7 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
     if shape.whole:
         if partition is None or not partition.cpus_per_node:
             return _Memory()
-        return _per_node(size * partition.cpus_per_node, shape, partition)
+        return _per_node(size * partition.cpus_per_node, request, shape, partition)
     size = _split(size, partition)
     task = _on_cores(request.cpus_per_task or 1, request, partition)
     least = max(
@@ -311,11 +315,11 @@ def _split(size: int, partition: Partition | None) -> int:
     return -(-size // (parts * _MIB)) * _MIB * parts
 
 
-def _whole_nodes(shape: Geometry, partition: Partition | None) -> _Memory:
+def _whole_nodes(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
     """`--mem=0`: all memory of every node."""
     if partition is None or not partition.memory_per_node:
         return _Memory()
-    return _per_node(_most_memory(partition), shape, partition)
+    return _per_node(_most_memory(partition), request, shape, partition)
 
 
 def _most_memory(partition: Partition) -> int:
@@ -333,5 +337,5 @@ def _defaults(request: JobRequest, shape: Geometry, partition: Partition | None)
     if partition.def_mem_per_cpu:
         return _per_cpu(partition.def_mem_per_cpu, request, shape, partition)
     if partition.def_mem_per_node:
-        return _per_node(partition.def_mem_per_node, shape, partition)
-    return _whole_nodes(shape, partition)
+        return _per_node(partition.def_mem_per_node, request, shape, partition)
+    return _whole_nodes(request, shape, partition)

@@ -176,15 +176,18 @@ async def _released(
     return answer(submission, Decided(request.verdict, request.advised))
 
 
-def answer(run: Submission, decided: Decided) -> SubmitReply:
-    """The answer for a job that was released, from what the ledger has of it: the same whenever it is asked for."""
-    advised = decided.advised or Advised()
+def answer(run: Submission, decided: Decided, *, again: str = "") -> SubmitReply:
+    """The answer for a released job, by the ledger. `again`: what the call has in common with an earlier one."""
+    advised, at = decided.advised or Advised(), run.released or run.updated
     what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."
     starts = f" {advised.awaits}" if advised.awaits else submission_facts.starts(advised.expected_wait)
+    if again:
+        what = f"Nothing new was sent: at {at:%Y-%m-%d %H:%M:%S UTC} an earlier call with the same {again} submitted"
+        what, starts = f"{what} job {run.job_id} ({run.job_name}){run.requested.in_words}.", ""
     return SubmitReply(
         status="submitted",
         summary=f"{what}{starts} Wait for it with wait_for_job.{advised.summary}",
-        as_of=run.released or run.updated,
+        as_of=at,
         job_id=str(run.job_id),
         token=run.token,
         idempotency_key=run.idempotency_key,

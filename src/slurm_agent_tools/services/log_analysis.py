@@ -24,7 +24,7 @@ from slurm_agent_tools.services.log_files import OutputFile
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import how_many, human_memory
 
 _KIND = "host-out-of-memory"
 
@@ -229,15 +229,16 @@ async def _recent(context: ClusterContext, number: int) -> AnalyzeReply:
     if why is None:
         summary = _counted(len(recent), len(failures)) if recent else f"No job failed in the last {_RECENT.days} days."
     else:
-        known = f"{len(failures)} failures" if failures else "No failure"
+        known = how_many(len(failures), "failure") if failures else "No failure"
         summary = f"{known} of the last {_RECENT.days} days known here. {why}"
     return AnalyzeReply(status="ok", summary=summary, as_of=context.clock.now(), recent=recent)
 
 
 def _counted(shown: int, found: int) -> str:
-    jobs = "1 job failed" if found == 1 else f"{found} jobs failed"
     newest = "the newest is" if shown == 1 else f"the {shown} newest are"
-    return f"{jobs} in the last {_RECENT.days} days" + (f"; {newest} shown." if shown < found else ".")
+    return f"{how_many(found, 'job')} failed in the last {_RECENT.days} days" + (
+        f"; {newest} shown." if shown < found else "."
+    )
 
 
 async def _brief(context: ClusterContext, job: Job) -> RecentFailure:

@@ -38,13 +38,18 @@ async def answer(context: ClusterContext, request: SubmissionRequest, before: Su
     if decided is None:  # it is written with the intent
         raise StorageError("the ledger does not hold what was decided on this request", hint="Use a new key.")
     if before.phase == "released" and before.released is not None:
-        return dispatch.answer(before, decided)
+        same = "idempotency_key" if request.key_given else "request, whose answer was lost,"
+        return dispatch.answer(before, decided, again=same)
     request = request.as_decided(decided.decision, decided.advised)
     try:
         jobs = await find(context, before)
     except SlurmError as error:
         return await dispatch.unconfirmed(context, request, before, error.message)
-    return await (_go_on(context, request, before, jobs) if jobs else _missing(context, request, before))
+    found = await (_go_on(context, request, before, jobs) if jobs else _missing(context, request, before))
+    if found is None or found.status != "submitted":
+        return found
+    told = f"{found.summary} An earlier call had sent it; this one went on with that and sent nothing new."
+    return found.model_copy(update={"summary": told})
 
 
 async def _missing(context: ClusterContext, request: SubmissionRequest, before: Submission) -> SubmitReply | None:

@@ -6,7 +6,6 @@ import platform
 import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 from slurm_agent_tools.configs import experiment_config
@@ -54,15 +53,16 @@ async def save_result(
     record = await record_of(context, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()
     if ask.dry_run:
-        plan, decision = await failures.judged(context, path_of(ask, record.timestamp, 1), len(data))
+        plan, decision = await failures.judged(context, experiment_results.path_of(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(context, decision)
-        summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{note}{_told(record)}"
+        summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{note}"
+        summary += experiment_results.limits_told(record)
         return SaveReply(
             status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision_shown(decision)
         )
     for attempt in range(1, 1000):
-        path = path_of(ask, record.timestamp, attempt)
+        path = experiment_results.path_of(ask, record.timestamp, attempt)
         plan, decision = await failures.judged(context, path, len(data))
         if plan.path_exists:
             continue
@@ -101,11 +101,6 @@ async def _with_metrics(context: ClusterContext, ask: SaveResult, view: JobView 
     return ask.model_copy(update={"metrics": metrics}), note
 
 
-def path_of(ask: SaveResult, now: datetime, attempt: int) -> str:
-    """Where it is saved in the project, by the time and the number of the attempt."""
-    return posixpath.join(ask.output_dir, experiment_results.file_name(now, ask.name, attempt))
-
-
 async def _saved(
     context: ClusterContext,
     caller: Caller,
@@ -118,7 +113,7 @@ async def _saved(
     await _noted(context, ask, record, path)
     failure = await failures.keep(context, caller, view) if view is not None and ask.status == "failed" else None
     summary = f"{ask.name} ({ask.status}) is saved in {path}." + (f" Failure record: {failure}." if failure else "")
-    summary += baseline_of(ask, view) + _told(record)
+    summary += baseline_of(ask, view) + experiment_results.limits_told(record)
     return SaveReply(
         status="saved", summary=summary, as_of=record.timestamp, file_path=path, result=record,
         failure_record=failure, decision=decision_shown(decision),
@@ -144,16 +139,9 @@ def baseline_of(ask: SaveResult, view: JobView | None) -> str:
     if not view.over:
         return f" But job {view.job.job_id} has not ended: Slurm says {view.job.state}."
     if (ask.status == "success") is jobs.failed(view) and ask.status != "cancelled":
-        return f" But Slurm says of job {view.job.job_id}: {outcome(view.job)}."
+        marked = " compare_results marks the result with that." if ask.status == "success" else ""
+        return f" But Slurm says of job {view.job.job_id}: {outcome(view.job)}.{marked}"
     return ""
-
-
-def _told(record: ResultRecord) -> str:
-    """What a caller should know of values that were left out, and of what could not be found out."""
-    places, git = experiment_results.masked(record), record.environment.git
-    unknown = git.commit is not None and git.dirty is None
-    told = f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
-    return f"{told} Whether tracked files differ from the commit is not known." if unknown else told
 
 
 def _blocked(context: ClusterContext, decision: Decision) -> SaveReply:
@@ -236,14 +224,18 @@ async def compare_results(context: ClusterContext, ask: CompareResults) -> Compa
     """Metric changes and config differences. Raises InputError and StorageError."""
     base_path, base = await load(context, "baseline", ask.baseline)
     named = [("target", ask.target), *((f"others[{index}]", one) for index, one in enumerate(ask.others or ()))]
-    runs, told = [], []
+    runs, told, records = [], [], [base]
     for field, wanted in named:
         path, target = await load(context, field, wanted)
+        records.append(target)
         changes, config_diff = experiment_results.compare_metrics(base, target, metrics_only=ask.metrics_only)
-        runs.append(ComparedRun(target=_brief(path, target), metrics=changes, config_diff=config_diff))
+        runs.append(
+            ComparedRun(target=experiment_results.brief(path, target), metrics=changes, config_diff=config_diff)
+        )
         told.append(experiment_results.told(changes, base.experiment_name, target.experiment_name))
+    summary = experiment_results.not_normal(records) + " ".join(told)
     return CompareReply(
-        status="ok", summary=" ".join(told), as_of=context.clock.now(), baseline=_brief(base_path, base),
+        status="ok", summary=summary, as_of=context.clock.now(), baseline=experiment_results.brief(base_path, base),
         **dict(runs[0]), others=runs[1:],
     )  # fmt: skip
 
@@ -256,16 +248,7 @@ async def brief(context: ClusterContext, limit: int = 10) -> list[ResultBrief]:
     for name in names[:limit]:
         path = posixpath.join(FOLDER, name)
         try:
-            found.append(_brief(*await load(context, "results", path)))
+            found.append(experiment_results.brief(*await load(context, "results", path)))
         except (InputError, StorageError):  # a file of somebody else's must not hide the results
             found.append(ResultBrief(file_path=path, experiment_name="", status="unreadable", timestamp=""))
     return found
-
-
-def _brief(path: str, record: ResultRecord) -> ResultBrief:
-    return ResultBrief(
-        file_path=path,
-        experiment_name=record.experiment_name,
-        status=record.status,
-        timestamp=record.timestamp.isoformat(),
-    )

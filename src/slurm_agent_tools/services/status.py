@@ -260,7 +260,10 @@ def _cluster(answers: Answers) -> ClusterSection:
     if answers.info.error is not None:
         return ClusterSection(name=None, version=None, reachable=reachable)
     info = answers.info.value()
-    return ClusterSection(name=info.name, version=info.version, reachable=reachable, accounting=info.accounting)
+    known_as = answers.context.cluster if answers.context.cluster != info.name else None
+    return ClusterSection(
+        name=info.name, version=info.version, reachable=reachable, accounting=info.accounting, known_as=known_as
+    )
 
 
 def _alerts(context: ClusterContext, answers: Answers) -> list[Alert]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -277,7 +277,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         answer = await differing(context, request, trial)
     except (SlurmMissing, SlurmUnreachable) as error:
         request = await _previewed(context, request)
-        return blocked(context, request, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
+        return blocked(context, request, _blocker(error), human=False, reason=_unsent(request, error, by_person=False))
     if answer is not None:
         return answer
     summary = f"{request.name} would be submitted; nothing was."
@@ -313,7 +313,23 @@ async def _without_slurm(context: ClusterContext, request: SubmissionRequest, er
     request = await _previewed(context, request)
     if request.verdict.verdict in {"deny", "justify"}:
         return blocked(context, request, "policy", human=False)
-    return await hand_over(context, request, _blocker(error), f"{error.message} Nothing was sent. {error.hint}".strip())
+    return await hand_over(context, request, _blocker(error), _unsent(request, error, by_person=True))
+
+
+_WITHOUT_SLURM: Mapping[str, str] = {
+    "allow": "The policy allows this request as far as it can tell without Slurm, so nothing has to be corrected:"
+    " call again once Slurm answers",
+    "approve": "By the policy a person has to agree to this request as well: call again once Slurm answers",
+}
+
+
+def _unsent(request: SubmissionRequest, error: SlurmError, *, by_person: bool) -> str:
+    """Why nothing was sent, what the policy says all the same, and what comes next."""
+    message = f"{error.message.rstrip('.')}. Nothing was sent. {error.hint}".rstrip()
+    judged = _WITHOUT_SLURM.get(request.verdict.verdict)
+    if judged is None:
+        return f"{message} What the policy says against this request stands in `decision`."
+    return f"{message} {judged}{', or a person runs the lines of `manual_commands`' if by_person else ''}."
 
 
 def _blocker(error: SlurmError) -> Blocker:

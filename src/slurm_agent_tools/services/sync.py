@@ -24,7 +24,7 @@ from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.transport.git_state import tracked_files
 from slurm_agent_tools.transport.local import LocalRunner
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import how_many, human_memory
 
 _NAMED = 3  # files in a sentence
 
@@ -315,8 +315,7 @@ async def _logged(call: _Sync, answer: SyncReply) -> SyncReply:
     return answer.model_copy(update={"decision": decision_shown(decision)}) if answer.status == "blocked" else answer
 
 
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
+_files = partial(how_many, noun="file")
 
 
 def _differ(count: int) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import posixpath
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from slurm_agent_tools.backends import input_files
 from slurm_agent_tools.configs import experiment_config
@@ -18,6 +18,7 @@ from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.services.generation import judge_script, refused
 from slurm_agent_tools.transport import process
+from slurm_agent_tools.units import how_many
 
 _LARGEST = 2**20
 
@@ -125,16 +126,13 @@ def _validated(
 ) -> ValidateReply:
     invalid = bool(errors) or (ask.strict and bool(warnings))
     verdict = "not valid" if invalid else "valid"
+    counts = f"{how_many(len(errors), 'error')}, {how_many(len(warnings), 'warning')}"
     return ValidateReply(
         status="invalid" if invalid else "valid",
-        summary=f"{ask.config_path} is {verdict}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.",
+        summary=f"{ask.config_path} is {verdict}: {counts}.",
         as_of=context.clock.now(),
         errors=errors,
         warnings=warnings,
         config_summary=dict(summary),
         decision=decision,
     )
-
-
-def _count(found: Sequence[Complaint], word: str) -> str:
-    return f"{len(found)} {word}" if len(found) == 1 else f"{len(found)} {word}s"

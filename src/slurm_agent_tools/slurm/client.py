@@ -72,7 +72,7 @@ class JobActions(SlurmQuestions):
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
         try:
             for _ in range(_RELEASES):
-                done = await self._asker.change(scontrol.release_argv(job_id))
+                done = await self._asker.change(["scontrol", "release", str(job_id)])
                 if not scontrol.awaits_accounting(done):
                     break
             scontrol.check_change(done)

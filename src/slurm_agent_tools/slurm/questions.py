@@ -19,8 +19,9 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import answer_cache
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop, SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.commands import scontrol, squeue
+from slurm_agent_tools.slurm.commands.columns import SEPARATOR
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.transport.base import Clock, CommandTimes, Completed, Runner, command_kind
+from slurm_agent_tools.transport.base import Clock, CommandTimes, Completed, OnOutput, Runner, command_kind
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -53,11 +54,14 @@ class CommandRunner:
         env: Mapping[str, str] | None = None,
         max_output: int = 64 * 2**20,
         patience: float = 1.0,
+        on_output: OnOutput | None = None,
     ) -> Completed:
         """A command that changes nothing. `patience`: the share of the usual time limit that it may take."""
         self.calls[kind := command_kind(argv)] += 1
-        limit = self.settings.read_timeout * patience
-        done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=limit, max_output=max_output)
+        done = await self._runner.run(
+            argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.read_timeout * patience, max_output=max_output,
+            on_output=on_output,
+        )  # fmt: skip
         self.times.note(kind, done.seconds)
         if argv[0] in _TIMED:
             self.answers.append(ControllerAnswer(done.seconds, len(done.stdout), not done.timed_out))
@@ -68,8 +72,7 @@ class CommandRunner:
     ) -> Completed:
         """A command that changes something: it gets more time."""
         self.calls[kind := command_kind(argv)] += 1
-        limit = self.settings.submit_timeout
-        done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=limit)
+        done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.submit_timeout)
         self.times.note(kind, done.seconds)
         return done
 
@@ -82,9 +85,7 @@ MOST = 6
 
 _BASE, _RATE = 1.0, 2e6
 
-_SMALL = 100_000
-
-_ENOUGH = 2
+_SMALL, _ENOUGH = 100_000, 2  # bytes; answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,7 @@ def judge_load(answers: Sequence[ControllerAnswer], diagnosis: ControllerStatist
 
 _FEW, _NARROW = 4, 1000  # jobs
 
-_WHILE, _OLDEST = 10.0, 60.0  # seconds, as below
-
-_CONFIG_AGE, _DIAGNOSIS_AGE = 3600.0, 300.0
+_WHILE, _OLDEST, _CONFIG_AGE, _DIAGNOSIS_AGE = 10.0, 60.0, 3600.0, 300.0  # seconds
 
 
 class DetailNeed(Enum):
@@ -339,8 +338,10 @@ class SlurmQuestions:
     # --- commands ----------------------------------------------------------------------------------------------------
 
     async def _ask_queue(self) -> Queue:
-        done = await self._asker.run(squeue.argv(self._mark()), env=squeue.ENVIRONMENT)
-        return squeue.parse(done, self._clock.now())
+        argv = squeue.argv(mark := self._mark())
+        reader = squeue.QueueReader(f"{SEPARATOR}{mark}")
+        done = await self._asker.run(argv, env=squeue.ENVIRONMENT, on_output=reader.feed)
+        return reader.queue(done, self._clock.now())
 
     async def _ask_nodes(self) -> tuple[Node, ...]:
         from slurm_agent_tools.slurm.commands import scontrol_nodes  # noqa: PLC0415 - what partitions rest on is kept

@@ -22,7 +22,12 @@ SLURM_COMMANDS = frozenset(
 PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "TZ")
 
 # SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
-FIXED = {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+# *_ALL: without it nothing is told of a partition with Hidden=YES or with AllowGroups of others, and of the jobs there,
+# not even to who sent them: they would count as none.
+FIXED = {
+    "LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "SCONTROL_ALL": "1", "SINFO_ALL": "1",
+    "SQUEUE_ALL": "1",
+}  # fmt: skip
 
 
 def command_environment(environment: Mapping[str, str], conf: PurePath | None) -> dict[str, str]:
@@ -72,6 +77,10 @@ class CommandTimes:
         self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
 
 
+OnOutput = Callable[[bytes], None]
+"""Is told the next bytes that a command printed."""
+
+
 class Runner(Protocol):
     """Runs one command by argument vector; no shell, the environment is exactly `env` plus what the place needs."""
 
@@ -84,8 +93,12 @@ class Runner(Protocol):
         cwd: str | None = None,
         timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command, which is ended in order
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,
     ) -> Completed:
-        """Run it. Raises SlurmMissing when there is no such program; a time limit is told in the result."""
+        """Run it. Raises SlurmMissing when there is no such program; a time limit is told in the result.
+
+        `on_output`: told what it prints while it does, where the place can; all of it is in the result as well.
+        """
         ...
 
 

@@ -24,6 +24,7 @@ from slurm_agent_tools.transport.base import (
     SLURM_COMMANDS,
     Completed,
     LoginEnvironment,
+    OnOutput,
     Runner,
     Stat,
     command_environment,
@@ -54,13 +55,14 @@ class LocalRunner:
         cwd: str | None = None,
         timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,
     ) -> Completed:
         """Run one command; `env` is added to the allow-list. Raises SlurmMissing."""
         program = self._find(argv[0])
         try:
             ended = await process.run(
                 [program, *argv[1:]], stdin=stdin, env=self._base | dict(env or {}), cwd=cwd, timeout=timeout,
-                max_output=max_output,
+                max_output=max_output, on_output=on_output,
             )  # fmt: skip
         except OSError as error:
             raise SlurmMissing(

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -49,6 +49,7 @@ async def run(
     max_output: int = 64 * 2**20,
     limits: Mapping[str, int] | None = None,
     stop: anyio.Event | None = None,
+    on_output: Callable[[bytes], None] | None = None,
 ) -> EndedProcess:
     """Run an argument vector in its own session, bounded in time and output. FileNotFoundError when it is not there.
 
@@ -68,7 +69,7 @@ async def run(
 
             for name, most in limits.items():
                 resource.prlimit(process.pid, getattr(resource, name), (most, most))
-    out, err = _Sink(max_output), _Sink(2**20)
+    out, err = _Sink(max_output, on_output), _Sink(2**20)
     timed_out = True
     try:
         with anyio.move_on_after(timeout) as limit:
@@ -231,6 +232,7 @@ class _Sink:
     """What a stream brought, up to a limit in bytes; `full` once there was more."""
 
     limit: int
+    told: Callable[[bytes], None] | None = None
     data: BytesIO = field(default_factory=BytesIO)  # which gives its bytes without a copy
     full: bool = False
 
@@ -254,6 +256,8 @@ async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
         room = sink.limit - sink.data.tell()
         sink.data.write(chunk[:room])
         sink.full = sink.full or len(chunk) > room
+        if sink.told is not None:
+            sink.told(chunk[:room])
 
 
 def _kill(process: Process | subprocess.Popen[bytes]) -> None:

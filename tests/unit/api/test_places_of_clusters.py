@@ -75,7 +75,7 @@ def test_a_cluster_that_is_not_there_is_bad_input_of_a_call_and_a_bad_setting_of
         chosen_cluster(made.model_copy(update={"cluster": "fra"}), None)
     for caught in (call, setting):
         assert (caught.value.field, caught.value.value) == ("cluster", "fra")
-        assert caught.value.hint.startswith("Known clusters: far, local.")
+        assert caught.value.hint.startswith("Known clusters: far, local. `local` is this machine's Slurm")
 
 
 def test_a_workstation_that_was_never_brought_up_is_told_with_the_command_that_does_it(tmp_path: Path):

@@ -13,8 +13,8 @@ import yaml
 from tests.unit.cli.test_init import told
 
 from slurm_agent_tools.api.catalogue import TOOLS
+from slurm_agent_tools.api.client_files import CLIENTS, SERVER
 from slurm_agent_tools.cli.commands import init_command
-from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "src/slurm_agent_tools/assets/claude-code"
@@ -42,8 +42,9 @@ FIELDS = {
         {"type", "name", "cmd", "args", "enabled"},
         {"description", "bundled", "envs", "env_keys", "timeout", "display_name", "available_tools", "cwd"},
     ),
+    "other": ({"command", "args", "env"}, set()),
 }  # fmt: skip
-TABLES = {"claude-desktop": "mcpServers", "windsurf": "mcpServers", "goose": "extensions"}
+TABLES = {"claude-desktop": "mcpServers", "windsurf": "mcpServers", "goose": "extensions", "other": "mcpServers"}
 
 
 def read(text: str, path: str) -> dict[str, object]:
@@ -113,7 +114,7 @@ def test_all_names_every_client_and_a_persons_own_files_are_not_touched(tmp_path
 
     body = told(tmp_path / "project", capsys, "--client", "all")
 
-    assert {one["client"] for one in body["personal"]} == {"Claude Desktop", "Windsurf", "Goose"}
+    assert {one["client"] for one in body["personal"]} == {"Claude Desktop", "Windsurf", "Goose", "Any other client"}
     assert list(home.iterdir()) == []
     assert all((tmp_path / "project" / path).is_file() for client in CLIENTS.values() for path in client.files)
 
@@ -127,6 +128,27 @@ def test_a_file_of_codex_that_is_there_is_kept_and_the_table_to_add_is_told(tmp_
 
     assert path.read_text() == 'model = "mine"\n'
     assert tomllib.loads(note.partition("the lines:\n")[2])["mcp_servers"][SERVER]["args"] == ["serve"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        ('command = "slurm-agent-tools"', ['["SLURM_CONF"]']),
+        ('command = "slurm-agent-tools"\nenv_vars = ["HOME"]', ['["HOME", "SLURM_CONF"]']),
+        ('command = "slurm-agent-tools"\nenv_vars = ["HOME", "SLURM_CONF"]', []),
+        ('command = "slurm-agent-tools"\nenv = { SLURM_CONF = "/etc/slurm.conf" }', []),
+        ('url = "http://localhost:8000/mcp"', []),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--client", "codex")])
+def test_a_file_of_codex_that_hands_no_slurm_conf_on_is_told_in_one_line(tmp_path, capsys, lines, wanted, words):
+    path = tmp_path / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_text(f"[mcp_servers.{SERVER}]\n{lines}\n")
+
+    notes = [note for note in told(tmp_path, capsys, *words)["notes"] if ".codex" in note]
+
+    assert [note.partition("write there: env_vars = ")[2] for note in notes] == wanted
 
 
 def test_an_agents_file_that_is_there_is_kept_and_the_block_to_add_is_told_until_it_is_there(tmp_path, capsys):
@@ -194,7 +216,7 @@ def test_the_agent_of_vs_code_can_edit_and_execute():
     assert {"edit", "execute", "read", "search"} <= set(yaml.safe_load(head)["tools"])
 
 
-@pytest.mark.parametrize("name", ["cursor", "codex", "gemini", "zed", "windsurf", "goose", "claude-desktop"])
+@pytest.mark.parametrize("name", ["cursor", "codex", "gemini", "zed", "windsurf", "goose", "claude-desktop", "other"])
 def test_the_page_of_a_client_shows_what_init_gives(tmp_path, capsys, name):
     page = (ROOT / f"docs/get-started/{name.removesuffix('-desktop')}.md").read_text()
     client = CLIENTS[name]

@@ -100,6 +100,21 @@ def test_a_ledger_that_cannot_be_used_is_told_and_ends_with_1(
     assert "written by a newer version. Update slurm-agent-tools." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [("devcluster", "the cluster local (Slurm's own name for it is devcluster),"), ("local", "the cluster local,")],
+)
+def test_a_cluster_is_told_by_the_name_that_get_status_gives_it_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own: str, told: str
+) -> None:
+    async def reached(*_: object) -> dict[str, dict[str, object]]:
+        return {"local": {"reachable": True, "steps": [], "slurm_name": own}}
+
+    monkeypatch.setattr(doctor_command, "_clusters", reached)
+    main.main(["doctor"])
+    assert told in capsys.readouterr().out
+
+
 def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["doctor"]) == 1
     out = capsys.readouterr().out

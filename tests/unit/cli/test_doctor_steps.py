@@ -163,3 +163,13 @@ async def test_doctor_is_content_where_all_is_well(node):
     await place.close()
     names = ["name", "tcp", "host key", "login", "slurm", "controller", "accounting", "project", "clock"]
     assert [(step.name, step.ok) for step in found] == [(name, True) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("echo 'ClusterName             = devcluster'", "devcluster"), ("exit 1", None)]
+)
+async def test_slurms_own_name_of_a_cluster_is_asked_and_not_known_where_it_does_not_say(tmp_path, text, name):
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+    assert await doctor_steps.slurm_name(LocalTransport(settings, settings.slurm)) == name

@@ -126,7 +126,7 @@ def test_a_controller_that_is_set_up_is_told_by_one_line(site: Installation, slu
         SLURM_CONF=str(site.config.plugin.parent / "slurm.conf"), RequeueExit="(null)", AllowSpecResourcesUsage="No",
     )  # fmt: skip
     names = [one.about for one in site_check.findings(site)]
-    assert names[-2:] == ["controller", "a trial ticket"]
+    assert names[-3:] == ["controller", "partitions", "a trial ticket"]
     assert about(site, "controller").outcome == "ok"
 
 
@@ -137,6 +137,69 @@ def test_accounts_that_nobody_enforces_cannot_tell_agents_from_others(
     site = Installation(site.config.model_copy(update={"agent_accounts": ("agents",)}), site.place, site.machine)
     slurm["scontrol"] = settings(AccountingStorageEnforce=enforced)
     assert ("accounts" in [one.about for one in site_check.findings(site)]) == wrong
+
+
+PARTITION = (
+    "PartitionName={} AllowGroups=ALL Default=NO DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=UNLIMITED State=UP "
+    "OverSubscribe={} TotalCPUs=64 TotalNodes=2 JobDefaults={} TRES=cpu=64,gres/gpu=8\n"
+)
+
+
+def partitions(theirs: Sequence[str], alone: str = "NO", defaults: str = "(null)") -> Answer:
+    """`scontrol show partition`: root sees cpu and secret, the account `theirs`."""
+
+    def answer(argv: Sequence[str]) -> tuple[int, str]:
+        if "partition" not in argv:
+            return settings(JobDefaults="(null)")(argv)
+        names = theirs if argv[0] == "setpriv" else ("cpu", "secret")
+        return 0, "".join(PARTITION.format(name, alone, defaults) for name in names)
+
+    return answer
+
+
+def test_a_partition_that_the_account_does_not_see_is_told_with_what_to_do(
+    site: Installation, slurm: dict[str, Answer]
+) -> None:
+    slurm["scontrol"] = partitions(["cpu"])
+    found = about(site, "partitions")
+    assert (found.outcome, "does not see secret" in found.says) == ("wrong", True)
+    assert found.mend == f"sacctmgr add user {ACCOUNT} account=root adminlevel=operator"
+    slurm["scontrol"] = partitions(["cpu", "secret"])
+    assert about(site, "partitions").says == f"{ACCOUNT} sees all 2"
+
+
+def test_partitions_that_nobody_tells_are_not_known(
+    site: Installation, slurm: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm["scontrol"] = settings(JobSubmitPlugins="lua")
+    assert about(site, "partitions").outcome == "not known"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert about(site, "partitions").says == "only root sees all of them"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "outcome", "says"),
+    [
+        ({"defaults": "DefCpuPerGPU=8"}, {}, "wrong", "8 in cpu, secret, of which the plugin counts 0"),
+        ({"defaults": "DefCpuPerGPU=8"}, {"default_cpus_per_gpu": 8}, None, ""),
+        ({"alone": "EXCLUSIVE"}, {}, "wrong", "the plugin counts those that it asks for"),
+        ({"alone": "EXCLUSIVE"}, {"most_gpus_per_node": 4}, "note", "a job there without GPUs gets all"),
+        ({}, {}, None, ""),
+    ],
+)
+def test_what_a_partition_gives_beside_what_is_asked_is_told(
+    site: Installation,
+    slurm: dict[str, Answer],
+    asked: dict[str, str],
+    said: dict[str, int],
+    outcome: str | None,
+    says: str,
+) -> None:
+    site = Installation(site.config.model_copy(update=said), site.place, site.machine)
+    slurm["scontrol"] = partitions(["cpu", "secret"], **asked)
+    found = [one for one in site_check.findings(site) if one.about in {"DefCpuPerGPU", "whole nodes"}]
+    assert [one.outcome for one in found] == ([outcome] if outcome else [])
+    assert all(says in one.says and one.mend for one in found)
 
 
 # --- a ticket's trial ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@ import argparse
 import fcntl
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -116,7 +117,15 @@ async def test_env_of_a_cluster_that_is_not_up_says_what_to_run(tmp_path, parser
     with pytest.raises(DevclusterError) as caught:
         await devcluster_command.run(parser.parse_args(["env", "--folder", str(tmp_path)]))
 
-    assert "devcluster up" in caught.value.hint
+    assert caught.value.hint == f"run: slurm-agent-tools devcluster up --yes --folder {tmp_path}"
+
+
+def test_no_text_tells_to_bring_one_up_by_a_command_that_asks():
+    folders = [Path(devcluster_command.__file__).parents[2], Path(__file__).parents[3] / "evals"]
+    told = [(path, line) for folder in folders for path in folder.rglob("*.py")
+            for line in path.read_text().splitlines() if "run: slurm-agent-tools devcluster up" in line]  # fmt: skip
+    assert told
+    assert [(path, line) for path, line in told if "devcluster up --yes" not in line] == []
 
 
 @pytest.mark.parametrize("words", [[], ["sideways"], ["up", "--base-port", "x"], ["up", "--slurm", "23.02"]])

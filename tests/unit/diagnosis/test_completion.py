@@ -161,6 +161,27 @@ def test_a_request_that_cannot_be_smaller_is_not_to_be_adjusted():
     assert "the least there is" in found.recommendation.text
 
 
+def small_job(cpu=0.01, **facts):
+    """As the example of `init` is: 3 seconds, one CPU, little memory."""
+    given = {"cpu": 1, "mem": 200 * MIB, "node": 1}
+    asked = Resources(cpus=1, memory_bytes=200 * MIB, time_limit_seconds=300)
+    return told(job(step(cpu=cpu, mem=6 * MIB), allocated=given, resources=asked, seconds=3, **facts))
+
+
+def test_a_little_cpu_time_is_not_told_as_none_and_none_is_not_measured():
+    assert fields(small_job().text)["CPU efficiency:"] == "less than 1 % (00:00:00 of 00:00:03 CPU time)"
+    assert fields(small_job(cpu=0.0).text)["CPU efficiency:"] == "not measured"
+
+
+def test_a_tiny_job_is_told_of_the_least_memory_and_of_no_cpu_that_it_could_spare():
+    found = small_job().recommendation
+    (memory,) = found.changes
+    assert memory.directive == "#SBATCH --mem=128M"
+    assert memory.why.startswith("the peak on a node, 6M, and 20 % would be less than the 128M that are the least")
+    assert found.text.startswith("It asked for more memory than it used: memory 3 %, CPU less than 1 %")
+    assert found.text.endswith("It ran 00:00:03: so short a run shows little of what a longer one needs.")
+
+
 def test_the_queue_is_told_as_it_was_seen():
     facts = fields(told(job(step()), queue=QueueSeen(depth=7, utilization=0.42, estimated_wait_seconds=90)).text)
     assert facts["Queue depth now:"] == "7 pending jobs"

@@ -219,6 +219,8 @@ def test_running_jobs_that_were_not_looked_at_do_not_count_as_waiting():
     made = pending_waits.section(look(waiting(), mine_not_asked=40, mine_waiting=3, queue={("main", "PENDING"): 9}))
     assert made.jobs_not_shown == 2
     assert "9 jobs wait, 3 of them yours" in pending_waits.sentence(made)
+    alone = pending_waits.section(look(waiting(), queue={("main", "PENDING"): 1}))
+    assert pending_waits.sentence(alone).startswith("1 job waits, ")
 
 
 def test_too_few_earlier_waits_give_no_interval_and_say_so():

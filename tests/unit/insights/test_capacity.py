@@ -37,7 +37,7 @@ def lately(median: int | None = None, *, maintenance: float | None = None) -> Re
         (0, FREE, 4, None, "SUBMIT_NOW", "resources are free"),
         (5, FREE, 4, lately(9000), "SUBMIT_NOW", "resources are free"),
         (0, DOWN, 4, None, "WAIT", "no node is usable"),
-        (1, ("plnd", 0), 4, lately(9000), "SUBMIT_NOW", "resources are free"),
+        (1, ("plnd", 0), 4, lately(9000), "SUBMIT_NOW", "1 job is waiting and resources are free"),
         (0, FREE, 0, lately(10), "WAIT", "all 4 of your slots are taken"),
         (21, FREE, 4, None, "ADJUST", "21 jobs are waiting: a smaller"),
         (21, FREE, 4, lately(300), "SUBMIT_NOW", "21 jobs are waiting, but jobs waited 00:05:00"),
@@ -80,7 +80,7 @@ def test_all_that_was_looked_at_is_listed():
 
     waited = "jobs waited 00:01:00 in the median lately, 95 % of them no longer than 00:03:00 (12 jobs)"
     assert found.grounds == [
-        "1 usable nodes",
+        "1 usable node",
         "25% of the CPUs in use",
         "25% of the GPUs in use",
         "2 jobs waiting",

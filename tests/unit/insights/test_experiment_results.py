@@ -8,7 +8,8 @@ import pytest
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights import experiment_results
-from slurm_agent_tools.models.result import Environment, GitState, ResultRecord, SaveResult
+from slurm_agent_tools.models.result import Environment, GitState, ResultRecord, SaveResult, SlurmJobRecord
+from slurm_agent_tools.models.shapes import JobShown
 
 NOW = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 ENVIRONMENT = Environment(git=GitState(), python_version="3.11.2", platform="Linux")
@@ -122,6 +123,31 @@ def test_metrics_are_compared_where_both_are_numbers():
     }
     assert changes["gone"].target is None
     assert config_diff is None
+
+
+@pytest.mark.parametrize(
+    ("status", "facts", "why"),
+    [
+        ("success", None, None),
+        ("success", {"state": "COMPLETED", "exit_code": 0}, None),
+        ("success", {"state": "UNKNOWN"}, None),
+        ("success", {"state": "TIMEOUT"}, "it was saved as success, but Slurm says of job 7: TIMEOUT"),
+        ("success", {"state": "FAILED", "exit_code": 3}, "Slurm says of job 7: FAILED (exit code 3)"),
+        ("success", {"state": "COMPLETED", "derived_exit_code": 1}, "COMPLETED, and a step of it failed"),
+        ("success", {"state": "RUNNING"}, "job 7 had not ended when it was saved: it was RUNNING"),
+        ("failed", None, "it was saved as failed"),
+        ("cancelled", {"state": "COMPLETED"}, "it was saved as cancelled"),
+    ],
+)
+def test_a_result_that_is_no_normal_one_is_named_with_the_reason(status, facts, why):
+    job = None if facts is None else SlurmJobRecord(job=JobShown(job_id="7", name="train", **facts))
+    found = record().model_copy(
+        update={"status": status, "environment": ENVIRONMENT.model_copy(update={"slurm_job": job})}
+    )
+
+    assert (experiment_results.doubt(found) or "").endswith(why or "")
+    assert (experiment_results.doubt(found) is None) is (why is None)
+    assert experiment_results.not_normal([record(), found, found]).count("base (") == (0 if why is None else 1)
 
 
 def test_configurations_are_compared_unless_only_metrics_are_wanted():

@@ -21,10 +21,11 @@ from slurm_agent_tools.models.submission_ticket import (
 
 NUMBER = st.integers(0, 10**12)
 NAME = st.text(min_size=1, max_size=12)
+QOS = st.lists(NAME.filter(lambda name: "," not in name), min_size=1, max_size=3).map(",".join)
 CEILINGS = st.builds(
     Ceilings, uid=NUMBER, expires=NUMBER, time_limit=st.none() | NUMBER, memory_per_node=st.none() | NUMBER,
     memory_per_gpu=st.none() | NUMBER, gpus=NUMBER, cpus=NUMBER, nodes=NUMBER, array_tasks=NUMBER, array_at_once=NUMBER,
-    whole_nodes=st.booleans(), partitions=st.lists(NAME, max_size=3).map(tuple), qos=st.none() | NAME,
+    whole_nodes=st.booleans(), partitions=st.lists(NAME, max_size=3).map(tuple), qos=st.none() | QOS,
     account=st.none() | NAME,
 )  # fmt: skip
 TICKETS = st.builds(

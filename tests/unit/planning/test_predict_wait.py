@@ -46,6 +46,11 @@ def test_a_job_is_expected_to_wait_as_those_like_it_did():
     assert "the same account and partition" in said.likeness
 
 
+def test_one_wait_and_several_are_told_as_such():
+    assert "by 1 wait of" in told(600).estimate(asked(1e9)).text
+    assert "by 2 waits of" in told(600, 700).estimate(asked(1e9)).text
+
+
 @pytest.mark.proves("waits-are-foretold")
 def test_the_place_in_its_own_burst_counts():
     predictor = told(*[600] * 20)

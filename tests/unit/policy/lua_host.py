@@ -14,7 +14,7 @@ VARIANTS = (("lua5.1", "a table"), ("lua5.1", "bit"), ("lua5.2", "bit32"), ("lua
             ("lua5.4", "operators"), ("luajit", "bit"))  # fmt: skip
 """Each Lua that Debian packages, with each arithmetic that it may have: that of 5.1 with and without lua-bitop."""
 
-_HOST = """
+HOST = """
 local told = {}
 slurm = {
   NO_VAL = 4294967294, NO_VAL16 = 65534, NO_VAL64 = 18446744073709551614, INFINITE = 4294967295, SUCCESS = 0, ERROR = -1,
@@ -22,7 +22,7 @@ slurm = {
   log_info = function(form, ...) io.stderr:write(string.format(form, ...), "\\n") end,
   log_user = function(form, ...) told[#told + 1] = string.format(form, ...) end,
 }
-local NONE = {}
+PARTS = {} -- the partitions that the controller shows
 local BLANK = {
   bitflags = 0, cpus_per_task = 65534, max_nodes = slurm.NO_VAL, min_cpus = slurm.NO_VAL, min_nodes = slurm.NO_VAL,
   ntasks_per_node = 65534, ntasks_per_tres = 65534, num_tasks = slurm.NO_VAL, pn_min_cpus = 65534,
@@ -37,8 +37,8 @@ local function tell(code, job)
   io.write(table.concat(lines, "\\31"), "\\29")
   told = {}
 end
-function submit(uid, fields) local job = blank(fields); tell(slurm_job_submit(job, {}, uid), job) end
-function modify(uid, change, record) local job = blank(change); tell(slurm_job_modify(job, record, {}, uid), job) end
+function submit(uid, fields) local job = blank(fields); tell(slurm_job_submit(job, PARTS, uid), job) end
+function modify(uid, change, record) local job = blank(change); tell(slurm_job_modify(job, record, PARTS, uid), job) end
 """
 
 
@@ -92,7 +92,7 @@ def ask(plugin: str, calls: Sequence[str], *, program: str = "lua5.1", silent: i
 
     `silent`: how many of the calls are other statements, which have no answer.
     """
-    text = "\n".join([_HOST, f"assert((loadstring or load)({literal(plugin)}))()", *calls])
+    text = "\n".join([HOST, f"assert((loadstring or load)({literal(plugin)}))()", *calls])
     answers = []
     for told in run(program, text).split("\x1d")[:-1]:
         code, comment, admin_comment, lines = told.split("\x1f")

@@ -297,3 +297,8 @@ def test_an_array_for_which_a_slot_is_left_may_be_throttled_to_it():
     first, _, second = (result.remedy or "").partition("\nOr ")
     assert "#SBATCH --array=0-9%2" in first
     assert ('job_id="11"' in second, 'job_id="12"' in second) == (True, False)
+
+
+@pytest.mark.parametrize(("qos", "outcome"), [("normal,high", "deny"), ("HIGH", "deny"), ("normal,night", "pass")])
+def test_a_high_priority_in_a_list_of_qos_is_seen(qos: str, outcome: str):
+    assert says("directives", asks(f"#SBATCH --qos={qos}")).outcome == outcome

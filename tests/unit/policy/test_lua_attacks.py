@@ -234,3 +234,69 @@ def test_spent_tickets_that_cannot_be_read_let_nothing_in(tmp_path: Path):
     assert sum(answer.code == 0 for answer in answers) <= 1
     with pytest.raises(AssertionError, match="Too many open files"):
         ask(f"{full}\n{plugin(source)}", [])
+
+
+def test_a_ticket_for_a_list_of_qos_is_good_for_it_and_for_each_of_them(tmp_path: Path):
+    (tmp_path / "key").write_bytes(b"k" * 64)
+    source = TicketSource.parse(f"hmac:{tmp_path}/key")
+    listed = replace(ALLOWED, expires=int(time.time()) + 60, qos="high,night")
+    for qos, good in (("high,night", True), ("night", True), ("night,other", False), (None, False)):
+        word = tickets.comment_word(tickets.signed(tickets.new_ticket(listed, SCRIPT.encode()), b"k" * 64))
+        assert admitted(plugin(source), submission(USER, **SMALL, script=SCRIPT, comment=word, qos=qos)) == [good], qos
+
+
+WHOLE = {"whole": {"name": "whole", "max_share": 0, "total_cpus": 64, "total_nodes": 2, "flag_default": 0},
+         "gpu": {"name": "gpu", "max_share": 1, "total_cpus": 64, "total_nodes": 2, "flag_default": 1}}  # fmt: skip
+
+
+def on_whole(text: str, *calls: str, **default: int) -> list[bool]:
+    parts = {name: {**part, **(default if name == "whole" else {})} for name, part in WHOLE.items()}
+    return [one.code == 0 for one in ask(text, [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)]
+
+
+def test_a_partition_of_whole_nodes_gives_all_their_gpus_and_the_memory_of_all_their_cpus():
+    text = plugin(None, most_gpus_per_node=4)
+    gpu = SMALL | {"tres_per_job": "gres:gpu:1", "partition": "whole"}
+    three = {"min_nodes": 3, "max_nodes": 3, "num_tasks": 3, "tres_per_job": "gres:gpu:3"}
+    calls = [submission(USER, **job) for job in (
+        gpu, gpu | three, gpu | three | {"partition": "gpu"}, gpu | three | {"partition": "gpu,whole"},
+        PER_CPU | {"partition": "whole"}, PER_CPU | {"partition": "gpu"}, PER_CPU,
+    )]  # fmt: skip
+    assert on_whole(text, *calls) == [True, False, True, False, False, True, True]
+    assert on_whole(text, submission(USER, **PER_CPU), flag_default=1) == [False]
+    assert on_whole(plugin(None), submission(USER, **(gpu | three))) == [True]  # how many a node has is not known
+    ticketed = plugin(most_gpus_per_node=4)
+    assert on_whole(ticketed, submission(USER, **gpu), submission(USER, **(gpu | three))) == [True, False]
+
+
+def test_no_change_brings_a_job_to_whole_nodes_that_it_could_not_have_asked_for():
+    record = {"partition": "gpu", "min_nodes": 3, "max_nodes": 3, "min_cpus": 3, "tres_per_job": "gres:gpu:3",
+              "min_mem_per_cpu": 1024}  # fmt: skip
+    moved = change(USER, record, partition="whole")
+    of_node = change(USER, {**record, "min_mem_per_cpu": None, "min_mem_per_node": 1024, "min_nodes": 1, "max_nodes": 1},
+                     partition="whole")  # fmt: skip
+    there = change(USER, {**record, "partition": "whole"}, min_mem_per_cpu=10)
+    text = plugin(None, most_gpus_per_node=4)
+    assert on_whole(text, moved, of_node, there, change(USER, record, partition="gpu")) == [False, True, False, True]
+
+
+def test_cpus_that_come_with_a_gpu_bring_their_memory_where_the_site_says_how_many():
+    job = PER_CPU | {"min_mem_per_cpu": 8192, "pn_min_memory": 8192, "tres_per_job": "gres:gpu:1", "num_tasks": 1}
+    jobs = [job, job | {"cpus_per_task": 1}, job | {"cpus_per_tres": "gres:gpu:2"}]
+    calls = [submission(USER, **one) for one in jobs]
+    assert admitted(plugin(None), *calls) == [True, True, True]
+    assert admitted(plugin(None, default_cpus_per_gpu=8), *calls) == [False, True, True]
+
+
+def test_gpus_for_each_socket_are_refused_without_a_ticket():
+    (said,) = ask(plugin(None), [submission(USER, **SMALL, tres_per_socket="gres:gpu:1", sockets_per_node=1)])
+    assert said.code != 0
+    assert "GPUs for each socket may be more than they show; write --gpus=4" in said.told[0]
+
+
+def test_tasks_by_node_get_the_gpus_of_all_that_may_be_on_the_last_node():
+    job = SMALL | {"tres_per_task": "gres:gpu:1", "ntasks_per_node": 4, "min_mem_per_node": 2048, "pn_min_memory": 2048}
+    assert admitted(plugin(), submission(USER, **job, num_tasks=4), submission(USER, **job, num_tasks=5)) == [
+        True,
+        False,
+    ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_claim
+from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_ceilings, parse_claim
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
@@ -144,3 +144,16 @@ def test_a_ticket_that_names_too_much_is_not_signed():
     many = tickets.new_ticket(allowed("--time=1", "--mem=1G", f"--partition={','.join(['p' * 20] * 50)}"), None)
     with pytest.raises(InputError, match="partition"):
         tickets.signed(many, KEY)
+
+
+def test_a_list_of_qos_is_allowed_name_by_name_and_no_name_is_none():
+    made = allowed("--time=5", "--mem=1G", "--qos=high,night")
+    assert "qos=high:night," in made.text
+    assert parse_ceilings(made.text) == made
+    assert tickets.ceilings(asked("--time=5", "--mem=1G"), uid=1, expires=2, account="").account is None
+
+
+def test_default_cpus_of_gpus_are_those_of_a_job_that_names_none():
+    assert allowed("--time=5", "--mem-per-cpu=1G", "--gpus=1", default_cpus_per_gpu=8).memory_per_gpu == 8 * 1024
+    assert allowed("--time=5", "--mem-per-cpu=1G", "--gpus=1", "--cpus-per-gpu=2", default_cpus_per_gpu=8).cpus == 2
+    assert allowed("--time=5", "--mem-per-cpu=1G", "--gpus=1", "-c2", default_cpus_per_gpu=8).cpus == 2

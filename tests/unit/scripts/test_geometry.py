@@ -225,3 +225,34 @@ def test_an_array_is_counted_by_tasks_and_by_what_may_run_at_once():
 )
 def test_named_nodes_are_counted(text: str, count: int):
     assert listed_nodes(text) == count
+
+
+def test_default_cpus_of_gpus_count_where_neither_task_nor_gpu_names_any():
+    eight = replace(GPU, def_cpu_per_gpu=8)
+    lines = {
+        "--gpus=1": 8,
+        "--gpus=2": 16,
+        "--gpus=1 -n1": 8,
+        "--gpus=1 -c2": 2,
+        "--gpus=1 --cpus-per-gpu=3": 3,
+        "-n1": 1,
+    }
+    for line, cpus in lines.items():
+        found = resolved(f"--mem-per-cpu=1G --nodes=1 {line}", eight)
+        assert found.cpus == cpus, line
+        assert found.memory_per_gpu_bytes in {None, cpus // (found.gpus or 1) * GIB}, line
+
+
+# Measured on 22.05.8 with one GPU free on each of three nodes, or with all of them free.
+@pytest.mark.parametrize(
+    ("line", "cpus", "gpus"),
+    [
+        ("--gpus=2 -c8", 16, 2), ("--gpus=2 --ntasks-per-node=2 -c2", 8, 2), ("-n3 --ntasks-per-node=3 --gpus=3", 9, 3),
+        ("--gpus=2 --mincpus=6", 12, 2), ("-N1-2 -c8 --gres=gpu:4", 16, 8), ("-N1-2 -n5 --ntasks-per-node=4", 8, 0),
+        ("-n5 --ntasks-per-node=2 --gpus-per-task=1", 6, 6), ("--ntasks-per-gpu=2 -N2 -c2", 8, 2),
+        ("--ntasks-per-gpu=4 -N3", 12, 3), ("--gpus-per-task=2 --cpus-per-gpu=1 -n2 --ntasks-per-node=2 -N2", 8, 8),
+    ],
+)  # fmt: skip
+def test_what_slurm_gave_is_no_more_than_what_is_counted(line: str, cpus: int, gpus: int):
+    found = resolved(f"--mem=1G {line}", GPU)
+    assert (found.cpus, found.gpus) == (cpus, gpus)

@@ -135,3 +135,10 @@ def test_an_argument_or_pin_that_sbatch_does_not_know_is_refused():
         arguments_to_directives({"bogus": "1"})
     with pytest.raises(ValueError, match="no option"):
         pins_to_directives([Pin("--bogus", "why")])
+
+
+@pytest.mark.parametrize("line", ["--account=", "--qos=", "--qos=,"])
+def test_an_option_that_names_nothing_is_a_problem_that_says_which_and_what_to_do(line: str):
+    (problem,) = request(line).problems
+    option, _, value = line.partition("=")
+    assert problem.text == f"{option}: an empty word names nothing: {value!r} (write a name, or delete the option)"

@@ -29,6 +29,7 @@ class NothingReachesSlurm:
         cwd: str | None = None,
         timeout: float = 10.0,
         max_output: int = 0,
+        on_output: object = None,
     ) -> Completed:
         raise AssertionError(f"Slurm was asked: {argv}")
 

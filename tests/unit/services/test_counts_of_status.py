@@ -87,6 +87,7 @@ async def test_an_answer_tells_how_old_what_it_shows_is_and_what_it_cost(scene: 
     assert set(detailed.age_seconds) == {"jobs", "nodes"}
     assert detailed.slurm_calls["squeue"] >= 1
     assert (detailed.cluster.reachable, detailed.cluster.name is not None) == (True, True)
+    assert detailed.cluster.known_as == scene.context.cluster != detailed.cluster.name
 
 
 async def test_a_section_that_cannot_be_read_is_named_and_stands_with_its_error(scene: Scene):
@@ -147,7 +148,7 @@ async def test_the_same_key_gives_the_same_answer_and_sends_nothing(scene: Scene
     first = await scene.submit(idempotency_key="k")
     scene.slurm.clock.move(5)
     again = await scene.submit(idempotency_key="k")
-    assert again.model_copy(update={"alerts": first.alerts}) == first
+    assert again.model_copy(update={"alerts": first.alerts, "summary": first.summary}) == first
     assert len(scene.sent()) == 1
 
 

@@ -129,10 +129,13 @@ async def test_a_job_that_ended_well_leaves_no_record_of_a_failure(context):
     assert await failures.keep(context, Caller(), fine) is None
 
 
+MARKED = " compare_results marks the result with that."
+
+
 @pytest.mark.parametrize(
     ("status", "state", "says"),
     [
-        ("success", "FAILED", " But Slurm says of job 71: FAILED (exit code 1)."),
+        ("success", "FAILED", f" But Slurm says of job 71: FAILED (exit code 1).{MARKED}"),
         ("failed", "FAILED", ""),
         ("failed", "COMPLETED", " But Slurm says of job 71: COMPLETED (exit code 1)."),
         ("success", "COMPLETED", ""),

@@ -255,6 +255,24 @@ async def test_results_are_compared_by_their_names(scene: Scene):
         await scene.box.call("compare_results", CompareResults(baseline="before", target="nothing"))
 
 
+async def test_a_success_of_a_job_that_failed_is_compared_by_name_with_the_reason_and_never_as_a_normal_result(
+    scene: Scene,
+):
+    number = await failed(scene)
+    await save(scene, "good", metrics={"loss": 0.5})
+    saved = await save(scene, "bad", job_id=number, metrics={"loss": 0.1})
+    ask = CompareResults(baseline="good", target="good", others=["bad"])
+
+    reply = await scene.box.call("compare_results", ask)
+
+    why = f"it was saved as success, but Slurm says of job {number}: FAILED (exit code 1)"
+    assert saved.summary.endswith("compare_results marks the result with that.")
+    assert reply.summary.startswith(f"Not to be ranked like the others: bad ({why}). 1 metric compared: ")
+    assert (reply.target.doubt, reply.others[0].target.doubt) == (None, why)
+    rows = (await scene.status(["results"])).results
+    assert {row.experiment_name: row.doubt for row in rows} == {"good": None, "bad": why}
+
+
 async def test_a_status_names_the_newest_results_and_those_that_cannot_be_read(scene: Scene):
     await save(scene, "mine")
     scene.write("results/9999-broken.json", "{")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.services.scenes import HEAD, Scene
+from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import InputError, SlurmMissing, SlurmRefused, StorageError
@@ -173,6 +173,34 @@ async def test_the_same_key_gives_the_first_answer_and_no_second_job(scene: Scen
     assert len(scene.sent()) == 1
 
 
+async def test_an_answer_that_is_given_again_says_that_nothing_new_was_sent_and_which_job_it_was(scene: Scene):
+    first = await scene.submit(idempotency_key="k")
+    again = await scene.submit(idempotency_key="k")
+
+    assert first.summary.startswith(f"Job {first.job_id} (train.sh) is submitted")
+    assert again.summary.startswith(f"Nothing new was sent: at {first.as_of:%Y-%m-%d %H:%M:%S} UTC an earlier call")
+    assert f"with the same idempotency_key submitted job {first.job_id} (train.sh) to cpu" in again.summary
+
+
+async def test_without_a_key_it_says_that_the_first_answer_was_lost(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(scene.context.store, "deliver", full)
+    await scene.submit()
+    assert "with the same request, whose answer was lost, submitted" in (await scene.submit()).summary
+
+
+async def test_an_answer_that_goes_on_with_a_broken_off_submission_says_so(scene: Scene):
+    scene.slurm.lose_next_request("scontrol release")
+    assert (await scene.submit(idempotency_key="k")).status == "unconfirmed"
+
+    again = await scene.submit(idempotency_key="k")
+
+    assert again.status == "submitted"
+    assert again.summary.endswith("An earlier call had sent it; this one went on with that and sent nothing new.")
+
+
 async def test_a_key_of_another_request_is_an_error_that_names_it(scene: Scene):
     await scene.submit(idempotency_key="k")
 
@@ -215,6 +243,9 @@ async def test_where_slurm_is_away_a_script_and_exact_commands_are_left(scene: S
     assert "sleep 60" in text
     assert reply.manual_commands == [f"sbatch {artifact} 'a b'", "squeue --me"]
     assert "Nothing was sent" in reply.summary
+    assert reply.decision.verdict == "allow"
+    assert "The policy allows this request as far as it can tell without Slurm" in reply.reason
+    assert "call again once Slurm answers, or a person runs the lines of `manual_commands`." in reply.reason
     assert scene.sent() == []
 
 
@@ -234,6 +265,20 @@ async def test_a_dry_run_where_slurm_is_away_leaves_no_script(scene: Scene):
 
     assert (reply.status, reply.blocker, reply.artifacts) == ("blocked", "cluster_unreachable", [])
     assert "slurm controller" in reply.reason
+    assert reply.reason.endswith("so nothing has to be corrected: call again once Slurm answers.")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (NEEDS_A_PERSON, "By the policy a person has to agree to this request as well: call again once Slurm answers."),
+        (REQUEUE, "What the policy says against this request stands in `decision`."),
+    ],
+)
+async def test_a_dry_run_where_slurm_is_away_says_what_stands_against_it_all_the_same(scene: Scene, text, says):
+    scene.write("other.sh", text)
+    scene.slurm.controller_down()
+    assert (await scene.submit("other.sh", look=False, dry_run=True)).reason.endswith(says)
 
 
 async def test_a_machine_without_slurm_is_told_apart_from_a_silent_one(scene: Scene):

@@ -28,6 +28,7 @@ class Prepared:
         cwd: str | None = None,
         timeout: float = 10.0,
         max_output: int = 0,
+        on_output: object = None,
     ) -> Completed:
         self.asked.append(tuple(argv))
         if tuple(argv) == ("sacct", "--helpformat"):

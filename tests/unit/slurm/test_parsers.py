@@ -51,8 +51,8 @@ def test_a_name_that_holds_separators_breaks_and_forges_no_row(name):
 
 @pytest.mark.parametrize("argv", [squeue.argv, sacct.argv])
 def test_the_separator_is_the_one_that_was_asked_for(argv):
-    assert columns.separator(done(argv=argv(mark=MARK))) == US + MARK
-    assert columns.separator(done(argv=argv())) == US
+    assert columns.separator(argv(mark=MARK)) == US + MARK
+    assert columns.separator(argv()) == US
 
 
 def test_bytes_that_are_not_utf8_stay_visible():

@@ -3,7 +3,7 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import LOOKED, queued
 
 from slurm_agent_tools.errors import SlurmGarbled
-from slurm_agent_tools.slurm.commands import squeue
+from slurm_agent_tools.slurm.commands import columns, squeue
 
 ROWS = [
     queued("3"), queued("4", "PENDING", user="bob"), queued("5", "COMPLETED", comment="sat-5"),
@@ -65,6 +65,27 @@ def test_single_jobs_are_told_from_arrays_components_and_those_that_wait_for_oth
     assert single == {3, 4, 5, 10}
     assert ids(rest) == ["7_1", "7_[2-9%2]", "8+0", "8+1", "9"]
     assert queue.bases == {3, 4, 5, 7, 8, 9, 10}
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_rows_are_read_while_they_are_printed_however_they_are_cut(size):
+    answer = done(b"".join([*ROWS, queued("11", name="two\nlines é", comment="x" * 300)]))
+    reader = squeue.QueueReader(columns.SEPARATOR)
+    for at in range(0, len(answer.stdout), size):
+        reader.feed(answer.stdout[at : at + size])
+    assert list(reader.queue(answer, LOOKED)) == list(squeue.parse(answer, LOOKED))
+    half = squeue.QueueReader(columns.SEPARATOR)
+    half.feed(answer.stdout[:size])
+    assert list(half.queue(answer, LOOKED)) == list(squeue.parse(answer, LOOKED))
+
+
+def test_what_is_no_row_is_not_gathered_for_ever():
+    reader = squeue.QueueReader(columns.SEPARATOR)
+    for _ in range(2**21 // 2**16 + 1):
+        reader.feed(b"x" * 2**16)
+    assert len(reader._rest) <= 2**20 + 2**16 + 1
+    with pytest.raises(SlurmGarbled, match="xxx"):
+        reader.queue(done(b"x" * 2**21), LOOKED)
 
 
 @pytest.mark.proves("garbage-is-an-error")

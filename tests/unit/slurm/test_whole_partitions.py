@@ -13,7 +13,6 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.slurm.commands import (
     scontrol,
 )
-from slurm_agent_tools.units import JobId
 
 MIB, GIB = 2**20, 2**30
 AWAY = b"sacct: error: Connection refused"
@@ -44,7 +43,7 @@ def partition(*changes: tuple[str, str]) -> Partition:
 def test_a_whole_partition():
     assert partition() == Partition(
         "gpu", "UP", default=True, nodes=4, max_time_seconds=86_400, default_time_seconds=3600, max_nodes=4,
-        def_mem_per_cpu=100 * MIB, def_mem_per_gpu=900 * MIB, max_mem_per_node=2000 * MIB, exclusive=True,
+        def_mem_per_cpu=100 * MIB, def_mem_per_gpu=900 * MIB, def_cpu_per_gpu=4, max_mem_per_node=2000 * MIB, exclusive=True,
         total_cpus=64, total_gpus=8,
     )  # fmt: skip
 
@@ -62,6 +61,7 @@ def test_a_whole_partition():
         ("DefMemPerCPU=100", "DefMemPerNode=100", "def_mem_per_node", 100 * MIB),
         ("MaxMemPerNode=2000", "MaxMemPerCPU=50", "max_mem_per_cpu", 50 * MIB),
         ("DefMemPerGPU=900", "DefX=1", "def_mem_per_gpu", None),
+        ("DefCpuPerGPU=4,", "", "def_cpu_per_gpu", None),
         ("TRES=cpu=64,mem=4G,node=4,gres/gpu=8", "TRES=(null)", "total_gpus", 0),
         (",gres/gpu=8", "", "total_gpus", 0),
         ("State=UP", "State=DRAIN", "state", "DRAIN"),
@@ -110,6 +110,8 @@ def test_the_clusters_memory_per_gpu_counts_where_a_partition_states_none():
     assert scontrol.with_defaults(partition(*BARE), config).def_mem_per_gpu == 300 * MIB
     assert scontrol.with_defaults(partition(), config).def_mem_per_gpu == 900 * MIB
     assert scontrol.with_defaults(partition(*BARE), {}).def_mem_per_gpu is None
+    assert scontrol.with_defaults(partition(), config).def_cpu_per_gpu == 4
+    assert scontrol.with_defaults(partition(("DefCpuPerGPU=4,", "")), config).def_cpu_per_gpu == 2
 
 
 def test_a_configuration_is_key_and_value_and_names_its_cluster():
@@ -130,5 +132,5 @@ def test_a_configuration_is_key_and_value_and_names_its_cluster():
 )
 def test_a_change_that_failed_was_refused_or_nobody_knows(code, stderr, error, words):
     with pytest.raises(error, match=words):
-        scontrol.check_change(done(b"", stderr, code, argv=scontrol.release_argv(JobId(7))))
+        scontrol.check_change(done(b"", stderr, code, argv=["scontrol", "release", "7"]))
     scontrol.check_change(done(b"", AWAY, 0))

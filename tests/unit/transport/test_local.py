@@ -63,6 +63,9 @@ async def test_a_command_gets_a_listed_environment(commands, monkeypatch):
         "LC_ALL",
         "SLURM_TIME_FORMAT",
         "SLURM_BITSTR_LEN",
+        "SCONTROL_ALL",
+        "SINFO_ALL",
+        "SQUEUE_ALL",
         "WANTED",
     }
     assert set(found) <= allowed | {"LC_CTYPE"}  # Python sets LC_CTYPE itself

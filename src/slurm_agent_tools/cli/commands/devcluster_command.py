@@ -14,6 +14,9 @@ from slurm_agent_tools.settings import devcluster_place
 
 DONE, FAILED = 0, 1
 
+UP = "slurm-agent-tools devcluster up --yes"
+"""What texts tell to run: without --yes it asks before it installs packages, which an agent's shell cannot answer."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define `devcluster up`, `status`, `down` and `env`."""
@@ -53,7 +56,8 @@ async def run(args: argparse.Namespace) -> int:
 def _env(folder: Path | None) -> int:
     cluster = lifecycle.find(folder)
     if cluster is None:
-        raise definition.DevclusterError("the devcluster is not up", hint="run: slurm-agent-tools devcluster up")
+        there = "" if folder is None else f" --folder {shlex.quote(str(folder))}"
+        raise definition.DevclusterError("the devcluster is not up", hint=f"run: {UP}{there}")
     for key, value in cluster.environment().items():
         _print(f"export {key}={shlex.quote(value)}")
     return DONE

@@ -20,7 +20,7 @@ from slurm_agent_tools.api.context_registry import (
     load_policy_for,
     open_store,
 )
-from slurm_agent_tools.cli.commands.doctor_steps import check_steps, client_steps
+from slurm_agent_tools.cli.commands.doctor_steps import check_steps, client_steps, slurm_name
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable, StorageError
 from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
@@ -100,8 +100,16 @@ async def _clusters(settings: Settings, name: str | None) -> dict[str, dict[str,
 
 
 async def _way(registry: OpenedContexts, name: str) -> dict[str, Any]:
-    found = [asdict(step) async for step in check_steps(registry.place(name))]
-    return {"reachable": all(step["ok"] for step in found), "steps": found}
+    place = registry.place(name)
+    found = [asdict(step) async for step in check_steps(place)]
+    reachable = all(step["ok"] for step in found)
+    return {"reachable": reachable, "steps": found, "slurm_name": await slurm_name(place) if reachable else None}
+
+
+def _named(name: str, found: Mapping[str, Any]) -> str:
+    """A cluster by its name in the settings, and by Slurm's own where that is another one: get_status tells that."""
+    own = found.get("slurm_name")
+    return name if own in {None, name} else f"{name} (Slurm's own name for it is {own})"
 
 
 async def _memory(settings: MemorySettings) -> dict[str, Any]:
@@ -123,7 +131,8 @@ def _verdict(settings: Settings, problem: str | None, clusters: Mapping[str, Map
     """A sentence for each thing: what an agent can do here now, and what it cannot."""
     for name, found in clusters.items():
         if found["reachable"]:
-            yield f"Works: an agent in {settings.project_root} can use the cluster {name}, within the policy."
+            where = _named(name, found)
+            yield f"Works: an agent in {settings.project_root} can use the cluster {where}, within the policy."
         else:
             step = found["steps"][-1]
             yield f"Does not work: cluster {name}, at the step {step['name']} (below: what to do)."
@@ -164,7 +173,9 @@ def _pieces(body: Mapping[str, Any], *, every: bool) -> list[render.Piece]:
     ]
     told = [f"  {name:<22} {value}  ({source})" for name, value, source in rows]
     ways = [
-        piece for name, found in body["clusters"].items() for piece in _way_told(f"cluster {name}:", found["steps"])
+        piece
+        for name, found in body["clusters"].items()
+        for piece in _way_told(f"cluster {_named(name, found)}:", found["steps"])
     ]
     rest = len(body["settings"]) - len(said)
     return [

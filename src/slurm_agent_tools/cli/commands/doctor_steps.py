@@ -11,11 +11,11 @@ from pathlib import Path
 
 import anyio
 
-from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER, servers
+from slurm_agent_tools.api.client_files import CLIENTS, SERVER, servers
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.settings import devcluster_place, workstation_place
 from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
-from slurm_agent_tools.slurm.commands import sacct
+from slurm_agent_tools.slurm.commands import sacct, scontrol
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Completed, Transport
 from slurm_agent_tools.transport.local import LocalTransport
@@ -75,6 +75,15 @@ def client_steps(folder: Path) -> list[CheckStep]:
         "clients", ok=False, seen=f"no client file in {folder} names this server", todo="slurm-agent-tools init"
     )
     return found or [none]
+
+
+async def slurm_name(place: Transport) -> str | None:
+    """What Slurm itself calls the cluster, as get_status tells it; None where it does not say."""
+    try:
+        config = scontrol.parse_config(await place.runner.run(scontrol.config_argv()))
+    except SlurmError:
+        return None
+    return sanitize.line(config["ClusterName"])
 
 
 class _Failed(Exception):

@@ -19,6 +19,7 @@ from slurm_agent_tools.planning.findings.full_queue import Bottleneck
 from slurm_agent_tools.planning.findings.ranked import FindingsReport, find_all
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, sanitize
+from slurm_agent_tools.units import how_many
 
 DONE = 0
 
@@ -72,7 +73,8 @@ def _document(record: ClusterRecord, report: FindingsReport, days: int) -> dict[
 
 
 def _summary(record: ClusterRecord, report: FindingsReport) -> str:
-    seen = f"{report.jobs} jobs of {'yours' if record.own else 'all users'} ended in {record.hours / 24:.0f} days."
+    whose, days = "yours" if record.own else "all users", how_many(round(record.hours / 24), "day")
+    seen = f"{how_many(report.jobs, 'job')} of {whose} ended in {days}."
     if report.too_few is not None:
         return f"{seen} {report.too_few}"
     counts = [

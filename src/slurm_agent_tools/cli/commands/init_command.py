@@ -14,8 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from slurm_agent_tools.cli.commands import client_files
-from slurm_agent_tools.cli.commands.client_files import CLIENTS, SERVER
+from slurm_agent_tools.api import client_files
+from slurm_agent_tools.api.client_files import CLIENTS, SERVER
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.policy.for_others import schema_text
 from slurm_agent_tools.text import safe_open, sanitize
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     entries = [_place(folder, path, asset) for path, asset in files.items()]
     notes = list(_left_out(folder, files))
     if args.campaign is None:
-        notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients)]
+        notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients), *_not_handed_on(folder)]
     personal = list(_personal(folder, clients))
     after = _next(tutorial=args.tutorial) if args.campaign is None else _campaign_next(args.campaign)
     following = [*_way_to(folder), *after]
@@ -207,6 +207,20 @@ def _client_notes(folder: Path, clients: Iterable[str]) -> Iterator[str]:
                 yield f"{client.config} {problem}. If it is missing there, add {lines}"
         elif "AGENTS.md" in client.files and _MARK not in _own_text(folder / "AGENTS.md"):
             yield f"AGENTS.md says nothing of Slurm jobs. Add to it:\n{asset(client.files['AGENTS.md']).rstrip()}"
+
+
+def _not_handed_on(folder: Path) -> Iterator[str]:
+    """Where a client file that names our server keeps a variable from it: whichever clients were asked for."""
+    for client in (one for one in CLIENTS.values() if one.table):
+        entry = (client_files.servers(folder / client.config, client.table) or {}).get(SERVER)
+        names = client_files.not_handed_on(client, entry, asset(client.files[client.config]))
+        if names and isinstance(entry, dict):
+            held = entry.get("env_vars")
+            every = [*(held if isinstance(held, list) else []), *names]
+            yield (
+                f"{client.config} names this server, but {client.title} hands no {', '.join(names)} on to it. "
+                f"If you export that, write there: env_vars = {json.dumps(every)}"
+            )
 
 
 def _own_text(path: Path) -> str:

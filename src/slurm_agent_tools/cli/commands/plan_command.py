@@ -27,6 +27,7 @@ from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.schedule import MOST
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
+from slurm_agent_tools.units import how_many
 
 MIXED = True
 
@@ -91,7 +92,7 @@ async def run(args: argparse.Namespace) -> int:
 
 async def _files(toolbox: Toolbox, args: argparse.Namespace, cluster: str | None, plan_id: str) -> None:
     kept = await views.kept_plan(await toolbox.registry.at(cluster), plan_id)
-    title = args.file or f"{args.count} jobs"
+    title = args.file or how_many(args.count or 1, "job")
     if args.svg is not None:
         _write("--svg", args.svg, gantt(kept.plan.schedule, title))
     if args.html is not None:

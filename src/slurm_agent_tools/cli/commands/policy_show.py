@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lua.add_argument("--exempt-account", action="append", default=[], metavar="NAME", help="whose jobs pass unjudged")
     lua.add_argument("--threads-per-core", type=int, default=1, metavar="N", help="of the nodes (default: 1)")
     lua.add_argument("--most-gpus-per-node", type=int, metavar="N", help="of the largest node (default: not known)")
+    lua.add_argument("--default-cpus-per-gpu", type=int, metavar="N", help="the largest DefCpuPerGPU (default: none)")
     lua.add_argument("--tokens", metavar="files:FOLDER|hmac:KEY[,OLDKEY]", help="let in tickets of the site's service")
     lua.add_argument("--spent-tickets", metavar="FILE", help="of signed tickets that were used (default: KEY.spent)")
     lua.add_argument("--agent-user", action="append", default=[], metavar="NAME", help="whose jobs need a ticket")
@@ -72,7 +73,8 @@ def _site(args: argparse.Namespace) -> Site:
         raise InputError("spent_tickets", args.spent_tickets, "goes with --tokens hmac:KEY")
     tickets = None if args.tokens is None else TicketSource.parse(args.tokens, args.spent_tickets)
     return Site(
-        args.exempt_user, args.exempt_account, args.threads_per_core, args.most_gpus_per_node, tickets,
+        args.exempt_user, args.exempt_account, args.threads_per_core, args.most_gpus_per_node,
+        args.default_cpus_per_gpu, tickets,
         args.agent_user, args.agent_account,
     )  # fmt: skip
 

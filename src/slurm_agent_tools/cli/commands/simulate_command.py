@@ -22,6 +22,7 @@ from slurm_agent_tools.planning.strategies import STRATEGIES, PriorityWeights, s
 from slurm_agent_tools.planning.workload import MOST_BYTES, Unit, Workload, from_accounting, read_swf
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
+from slurm_agent_tools.units import how_many
 
 DONE = 0
 
@@ -213,7 +214,8 @@ def _rounded(value: float | None) -> float | None:
 
 def _summary(found: StrategyComparison) -> str:
     base = found.outcomes[0]
-    head = f"{len(found.workload.jobs)} jobs on {found.processors} processors, {found.runs} replays of each strategy."
+    head = f"{how_many(len(found.workload.jobs), 'job')} on {how_many(found.processors, 'processor')}, "
+    head += f"{how_many(found.runs, 'replay')} of each strategy."
     if len(found.outcomes) == 1:
         return f"{head} {base.strategy.name}: mean wait {shown_seconds(base.wait.mean)}."
     if found.recommended is None:

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import slurm_agent_tools
-from slurm_agent_tools.cli.commands import site_files
+from slurm_agent_tools.cli.commands import site_files, site_partitions
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
 from slurm_agent_tools.errors import AgentToolsError
@@ -186,6 +186,7 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
         says = f"AccountingStorageEnforce={enforced or 'none'}: every user may name any account"
         yield SiteFinding("accounts", "wrong", says, "AccountingStorageEnforce=associations in slurm.conf")
     yield from _past_tickets(told)
+    yield from site_partitions.findings(site, told.get("jobdefaults", ""))
     yield trial(site)
 
 

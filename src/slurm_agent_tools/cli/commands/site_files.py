@@ -25,6 +25,11 @@ ENV = {"PATH": PATH, "LC_ALL": "C"}
 """Of every command that is run for the service, whatever the administrator's own is."""
 
 
+def as_account(name: str) -> list[str]:
+    """Words before a command, by which root runs it as this account and in none of its own groups."""
+    return ["setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups"]
+
+
 def plugin_line(conf: Path) -> str | None:
     """The line of slurm.conf that makes the controller load job_submit.lua."""
     try:

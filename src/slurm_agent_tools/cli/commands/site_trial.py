@@ -67,7 +67,7 @@ def _sent(site: Installation, word: str) -> str:
     name, folder = site.config.account, site.config.bin_dir
     conf = [] if site.config.slurm_conf is None else [f"SLURM_CONF={site.config.slurm_conf}"]
     env = ["env", "-i", "--chdir=/", *(f"{key}={value}" for key, value in site_files.ENV.items()), *conf]
-    switch = ["setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups", *env]
+    switch = [*site_files.as_account(name), *env]
     asked = ["--test-only", "--time=1", "--mem=1M", "--ntasks=1", f"--comment={word}", "--wrap=true"]
     argv = [*switch, str(folder / "sbatch") if folder else "sbatch", *asked]
     ended = process.answered(argv, timeout=30, env=site_files.ENV)

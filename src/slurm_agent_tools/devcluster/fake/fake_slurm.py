@@ -19,7 +19,7 @@ from slurm_agent_tools.devcluster.fake.fake_files import LocalDisk, MemoryFiles
 from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition, devcluster, partition_of_all
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.transport.base import Completed, Files, LoginEnvironment
+from slurm_agent_tools.transport.base import Completed, Files, LoginEnvironment, OnOutput
 from slurm_agent_tools.transport.local import LocalFiles
 
 _UIDS = {"root": 0}
@@ -194,6 +194,7 @@ class FakeSlurm:
         cwd: str | None = None,
         timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command, in the clock's seconds
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,
     ) -> Completed:
         """See Runner. Raises UnknownCommand for a command line that it does not know."""
         self.asked.append(tuple(argv))
@@ -217,6 +218,8 @@ class FakeSlurm:
             return Completed(tuple(argv), None, b"", b"", timeout)
         out = answer.out.encode("utf-8", "surrogateescape")
         err = answer.err.encode("utf-8", "surrogateescape")
+        if on_output is not None:
+            on_output(out[:max_output])
         return Completed(tuple(argv), answer.code, out[:max_output], err, spent, truncated=len(out) > max_output)
 
     async def _wait(self, argv: Sequence[str], timeout: float) -> float | None:  # noqa: ASYNC109

@@ -17,6 +17,7 @@ from slurm_agent_tools.insights.measured_waits import same_shape
 from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.fleet_answer import NotMeasured, QueueOfPartition, WaitingShown, WaitsSection
 from slurm_agent_tools.models.job import HELD_UP, Job
+from slurm_agent_tools.units import how_many
 
 _MOST = 50
 
@@ -64,7 +65,8 @@ def sentence(made: WaitsSection) -> str:
     every = sum(one.pending for one in made.queue)
     mine = len(made.jobs) + made.jobs_not_shown
     stuck = [one.job_id for one in made.jobs if one.never]
-    told = f"{every} jobs wait, {mine} of them yours" if every else "No job waits"
+    waits = f"{how_many(every, 'job')} {'waits' if every == 1 else 'wait'}"
+    told = f"{waits}, {mine} of them yours" if every else "No job waits"
     return f"{told}; no waiting starts {listed(stuck, most=3)}." if stuck else f"{told}."
 
 
@@ -129,7 +131,7 @@ def _interval(job: Job, facts: FleetFacts) -> tuple[float | None, float | None, 
     alike = {one.job: one.seconds for one in same_shape(facts.past.waits, job.resources) if one.seconds >= by_now}
     left = sorted(seconds - by_now for seconds in alike.values())
     if len(left) < ENOUGH:
-        return None, None, f"{len(left)} jobs like it waited as long lately, {ENOUGH} are needed"
+        return None, None, f"{how_many(len(left), 'job')} like it waited as long lately, {ENOUGH} are needed"
     return _quantile(left, 0.1), _quantile(left, 0.9), f"{len(left)} jobs like it of the last {facts.past.hours} h"
 
 

@@ -97,14 +97,20 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
 
 def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
     """A QOS of the name high says what priority high says: where the policy does not offer that, neither passes."""
-    stated = [made for made in request.find("qos") if made.source != "pinned" and (made.value or "").lower() == "high"]
-    if not stated or "qos" not in policy.allowed_options or stated[-1].value in policy.priority.high.qos:
+    stated = [made for made in request.find("qos") if made.source != "pinned" and _high(made.value, policy)]
+    if not stated or "qos" not in policy.allowed_options:
         return []
     message = f"--qos={stated[-1].value} asks for the priority high, which this policy does not offer. {_WHY}"
     hint = note("an administrator may list this QOS under priority.high.qos in the site's policy.")
     return [
         Judgement("deny", message, stated[-1].value, "priority.high.qos", f"{replace(stated)}\n{hint}", proof(stated))
     ]
+
+
+def _high(value: str | None, policy: Policy) -> bool:
+    """Whether a QOS, or one of a list, is high and not offered."""
+    names = [name.strip() for name in (value or "").split(",")]
+    return any(name.lower() == "high" and name not in policy.priority.high.qos for name in names)
 
 
 def _read_on(reading: ScriptReading, request: JobRequest) -> JobRequest:
@@ -235,7 +241,7 @@ def _meant(up: list[Partition], name: str | None) -> str | None:
 def _best(up: list[Partition], *, gpus: bool, seconds: int | None) -> str | None:
     """The partition to propose: one that fits the job, the default one before others."""
     fit = [partition for partition in up if bool(partition.gpus_per_node) == gpus] or up
-    ranked = sorted(fit, key=lambda p: (not _gives(p, seconds), not p.default, p.name))
+    ranked = sorted(fit, key=lambda p: (not _gives(p, seconds), bool(p.limited_to), not p.default, p.name))
     return ranked[0].name if ranked else None
 
 

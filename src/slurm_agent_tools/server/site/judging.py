@@ -163,6 +163,7 @@ class SiteJudgement:
             account=named[-1].value if named else None,
             threads_per_core=self._config.threads_per_core,
             most_gpus_per_node=self._config.most_gpus_per_node,
+            default_cpus_per_gpu=self._config.default_cpus_per_gpu,
         )
 
     async def settle(self, token: str) -> None:

@@ -85,6 +85,7 @@ class SiteConfig(BaseModel):
     exempt_accounts: tuple[str, ...] = Field((), description="Slurm accounts whose jobs pass unjudged")
     threads_per_core: int = Field(1, ge=1, le=64, description="Of the nodes, for memory that is given for each CPU")
     most_gpus_per_node: int | None = Field(None, ge=1, le=1024, description="Of the largest node; default: not known")
+    default_cpus_per_gpu: int | None = Field(None, ge=1, le=1024, description="Largest DefCpuPerGPU; default: none")
 
     @field_validator(
         "socket",

@@ -181,6 +181,7 @@ def is_ours(path: Path) -> bool:
 def _site(config: SiteConfig) -> Site:
     return Site(
         config.exempt_users, config.exempt_accounts, config.threads_per_core, config.most_gpus_per_node,
+        config.default_cpus_per_gpu,
         TicketSource.parse(_tokens(config)), config.agent_users, config.agent_accounts,
     )  # fmt: skip
 
@@ -209,8 +210,8 @@ def export_line(config: SiteConfig) -> list[str]:
     }  # fmt: skip
     words += [word for option, names in lists.items() for name in names for word in (f"--{option}", name)]
     words += ["--threads-per-core", str(config.threads_per_core)] if config.threads_per_core != 1 else []
-    most = config.most_gpus_per_node
-    return words + (["--most-gpus-per-node", str(most)] if most is not None else [])
+    sizes = {"most-gpus-per-node": config.most_gpus_per_node, "default-cpus-per-gpu": config.default_cpus_per_gpu}
+    return words + [word for option, size in sizes.items() if size for word in (f"--{option}", str(size))]
 
 
 def by_hand(config: SiteConfig, place: Path) -> str:

@@ -30,12 +30,12 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def separator(done: Completed) -> str:
-    """The separator that the command was asked to use: a control character and a mark of its own.
+def separator(argv: Sequence[str]) -> str:
+    """The separator that a command is asked to use: a control character and a mark of its own.
 
     A job's name may hold any byte but NUL. The mark is new in every call, so that no name can hold or forge it.
     """
-    asked = re.search(f"{SEPARATOR}[0-9a-f]*", " ".join(done.argv))
+    asked = re.search(f"{SEPARATOR}[0-9a-f]*", " ".join(argv))
     return SEPARATOR if asked is None else asked[0]
 
 
@@ -49,7 +49,7 @@ def table(done: Completed, columns: Sequence[str], make: Callable[[dict[str, str
     whole = text(done.stdout).removesuffix("\n")
     if not whole:
         return ()
-    cells, width = whole.split(separator(done)), len(columns) - 1
+    cells, width = whole.split(separator(done.argv)), len(columns) - 1
     if len(cells) == 1 or (len(cells) - 1) % width:
         raise garbled(done, whole[-300:])
     records = []

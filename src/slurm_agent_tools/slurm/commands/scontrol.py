@@ -267,7 +267,8 @@ def _partition(line: str) -> Partition:
         max_nodes=None if cell["MaxNodes"] == "UNLIMITED" else int(cell["MaxNodes"]),
         def_mem_per_cpu=_memory(cell.get("DefMemPerCPU")),
         def_mem_per_node=_memory(cell.get("DefMemPerNode")),
-        def_mem_per_gpu=_default_per_gpu(cell.get("JobDefaults", "")),
+        def_mem_per_gpu=_memory(_job_default(cell.get("JobDefaults", ""), "DefMemPerGPU")),
+        def_cpu_per_gpu=int(_job_default(cell.get("JobDefaults", ""), "DefCpuPerGPU") or 0) or None,
         max_mem_per_node=_memory(cell.get("MaxMemPerNode")),
         max_mem_per_cpu=_memory(cell.get("MaxMemPerCPU")),
         exclusive=cell.get("OverSubscribe") == "EXCLUSIVE" or cell.get("Exclusive") == "NODE",  # until, and since 26.05
@@ -280,7 +281,8 @@ def _partition(line: str) -> Partition:
 
 
 def with_defaults(part: Partition, config: Mapping[str, str]) -> Partition:
-    """The cluster's own memory defaults and limits where the partition states none (slurm.conf(5))."""
+    """The cluster's own defaults, and limits of memory, where the partition states none (slurm.conf(5))."""
+    cluster = config.get("JobDefaults", "")
     per_cpu, per_node = _memory(config.get("DefMemPerCPU")), _memory(config.get("DefMemPerNode"))
     if part.def_mem_per_cpu or part.def_mem_per_node:
         per_cpu, per_node = part.def_mem_per_cpu, part.def_mem_per_node
@@ -289,13 +291,14 @@ def with_defaults(part: Partition, config: Mapping[str, str]) -> Partition:
         most_cpu, most_node = part.max_mem_per_cpu, part.max_mem_per_node
     return replace(
         part, def_mem_per_cpu=per_cpu, def_mem_per_node=per_node, max_mem_per_cpu=most_cpu, max_mem_per_node=most_node,
-        def_mem_per_gpu=part.def_mem_per_gpu or _default_per_gpu(config.get("JobDefaults", "")),
+        def_mem_per_gpu=part.def_mem_per_gpu or _memory(_job_default(cluster, "DefMemPerGPU")),
+        def_cpu_per_gpu=part.def_cpu_per_gpu or int(_job_default(cluster, "DefCpuPerGPU") or 0) or None,
     )  # fmt: skip
 
 
-def _default_per_gpu(text: str) -> int | None:
-    """DefMemPerGPU in a list of job defaults."""
-    return _memory(dict(re.findall(r"(\w+)=(\d+)", text)).get("DefMemPerGPU"))
+def _job_default(text: str, name: str) -> str | None:
+    """One of a list of job defaults."""
+    return dict(re.findall(r"(\w+)=(\d+)", text)).get(name)
 
 
 def _time(text: str) -> int | None:
@@ -321,11 +324,6 @@ def parse_config(done: Completed) -> dict[str, str]:
 
 
 # --- changes -----------------------------------------------------------------------------------------------------
-
-
-def release_argv(job_id: JobId) -> list[str]:
-    """Let a held job run."""
-    return ["scontrol", "release", str(job_id)]
 
 
 def script_argv(job_id: JobId) -> list[str]:

@@ -8,13 +8,14 @@ again and again.
 from __future__ import annotations
 
 import re
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from sys import intern
-from typing import overload
+from typing import TypeVar, overload
 
 from slurm_agent_tools.models.job import ACTIVE_STATES, Job, token_in
 from slurm_agent_tools.models.request import Resources
@@ -45,6 +46,8 @@ ENVIRONMENT = {"TZ": "UTC0"}
 _REST = 5  # cells of the head that are looked at in every row: id, raw, user, partition, state
 
 _OTHERS = len(_HEAD) - _REST - 1  # separators between all others
+
+_LONGEST = 2**20  # characters of one cell
 
 _ID = re.compile(r"[1-9]\d*(?:_\d+|\+\d+|_\[[^\]]+\])?", re.ASCII)
 
@@ -80,40 +83,82 @@ def parse(done: Completed, now: datetime) -> Queue:
 
     An end behind `now` is what squeue expects, by the time limit, and not known yet.
     """
-    columns.check(done)
-    make = partial(_record, replace(done, stdout=b""), now)
-    if done.truncated:
-        raise garbled(done, "the answer is longer than can be read")
-    if not done.stdout.strip(b"\n"):
-        return Queue(Columns(), make)
-    cells = columns.text(done.stdout).split(columns.separator(done))
-    if len(cells) == 1 or (len(cells) - 1) % len(_TAIL):
-        raise garbled(done, columns.text(done.stdout[-300:]))
-    cells[-1] = cells[-1].removesuffix("\n")
-    return Queue(_columns(done, cells), make)
+    return QueueReader(columns.separator(done.argv)).queue(done, now)
 
 
-def _columns(done: Completed, cells: list[str]) -> Columns:
-    """Rows by column; an id and the next row's head share a cell, with a newline between them."""
-    width = len(_TAIL)
-    seams = cells[width:-1:width]
-    heads = [cells[0], *[seam.partition("\n")[2] for seam in seams]]
-    again = [*[seam.partition("\n")[0] for seam in seams], cells[-1]]
-    rows = Columns(heads, comments=cells[1::width], names=cells[2::width])
-    ids, users, states = rows.ids, rows.users, rows.states
-    for head, raw in zip(heads, again, strict=True):
-        first = head.split(INNER, _REST)
-        whole = len(first) > _REST and first[1] == raw and first[_REST].count(INNER) == _OTHERS
-        if not whole or not raw.isdecimal() or (first[0] != raw and _ID.fullmatch(first[0]) is None):
-            raise garbled(done, f"{head} ({raw})")
-        ids.append(first[0])
-        users.append(intern(first[2]))
-        states.append(intern(first[4]))
-        rows.partitions.append(intern(first[3]))
-    for state in set(states):
-        if _STATE.fullmatch(columns.state_word(state)) is None:
-            raise garbled(done, heads[states.index(state)])
-    return rows
+@dataclass(slots=True)
+class Columns:
+    """All rows of one answer, and the records that were made of them by the job's id."""
+
+    heads: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    users: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    bases: list[int] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    made: dict[str, Job] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class QueueReader:
+    """Reads rows while squeue prints them. Of 20,000 both take long, and reading keeps nobody else waiting so."""
+
+    separator: str
+    _columns: Columns = field(default_factory=Columns)
+    _decoder: IncrementalDecoder = field(default_factory=partial(getincrementaldecoder("utf-8"), "backslashreplace"))
+    _cells: list[str] = field(default_factory=list)
+    _rest: str = "\n"
+    _number: str = ""
+    _fed: int = 0
+    _wrong: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes of its output. What does not fit is told by `queue`."""
+        self._fed += len(data)
+        if self._wrong is not None:
+            return
+        *cells, self._rest = (self._rest + self._decoder.decode(data)).split(self.separator)
+        cells = self._cells + cells
+        whole, rows, number = len(cells) - len(cells) % len(_TAIL), self._columns, self._number
+        for seam in cells[: whole : len(_TAIL)]:
+            before, _, head = seam.partition("\n")  # an id and the next row's head share a cell
+            first = head.split(INNER, _REST)
+            fits = len(first) > _REST and first[_REST].count(INNER) == _OTHERS and first[1].isdecimal()
+            if before != number or not fits or (first[0] != first[1] and _ID.fullmatch(first[0]) is None):
+                self._wrong = f"{head} (behind {before})"
+                return
+            name, number = first[0], first[1]
+            rows.heads.append(head)
+            rows.ids.append(name)
+            rows.users.append(intern(first[2]))
+            rows.partitions.append(intern(first[3]))
+            rows.states.append(intern(first[4]))
+            rows.bases.append(int(number) if name == number else _base(name))
+        rows.comments += cells[1 : whole : len(_TAIL)]
+        rows.names += cells[2 : whole : len(_TAIL)]
+        self._number, self._cells = number, cells[whole:]
+        if len(self._rest) > _LONGEST:
+            self._wrong = self._rest
+
+    def queue(self, done: Completed, now: datetime) -> Queue:
+        """All rows, once squeue has ended; what it was not fed is read now. Raises as `parse`."""
+        columns.check(done)
+        if done.truncated:
+            raise garbled(done, "the answer is longer than can be read")
+        if not self._fed:
+            self.separator = columns.separator(done.argv)
+        self.feed(done.stdout[self._fed :])
+        states, heads = self._columns.states, self._columns.heads
+        if self._wrong is None and (self._cells or self._rest.strip("\n") != self._number):
+            self._wrong = columns.text(done.stdout[-300:])
+        for state in set(states) if self._wrong is None else ():
+            if _STATE.fullmatch(columns.state_word(state)) is None:
+                self._wrong = heads[states.index(state)]
+        if self._wrong is not None:
+            raise garbled(done, self._wrong)
+        return Queue(self._columns, partial(_record, replace(done, stdout=b""), now))
 
 
 def _record(done: Completed, now: datetime, columns: Columns, row: int) -> Job:
@@ -165,21 +210,9 @@ _GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}
 _FREE = ("\x1e(null)", "\x1e")  # how the head of a job ends that waits for no other
 
 
-@dataclass(slots=True)
-class Columns:
-    """All rows of one answer, and the records that were made of them by the job's id."""
-
-    heads: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    users: list[str] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
-    partitions: list[str] = field(default_factory=list)
-    comments: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    made: dict[str, Job] = field(default_factory=dict)
-
-
 Make = Callable[[Columns, int], Job]
+
+T = TypeVar("T")
 
 
 def _tasks(name: str) -> int:
@@ -263,7 +296,7 @@ class Queue(Sequence[Job]):
     def _raw_states(self) -> Counter[str]:
         return Counter(self._here(self._columns.states))
 
-    def _here(self, column: list[str]) -> list[str]:
+    def _here(self, column: list[T]) -> list[T]:
         """The cells of one column in these rows."""
         return column if len(self._rows) == len(column) else [column[row] for row in self._rows]
 
@@ -283,17 +316,17 @@ class Queue(Sequence[Job]):
     @cached_property
     def bases(self) -> frozenset[int]:
         """The numbers of all jobs here; tasks and components have that of their job."""
-        return frozenset(map(int, filter(str.isdecimal, self._by_id))) | self._parts.keys()
+        return frozenset(self._here(self._columns.bases))
 
     @property
     def singles(self) -> tuple[frozenset[int], Queue]:
         """The numbers of single jobs that wait for no other, and the rows of all that is more than that."""
-        ids, heads = self._columns.ids, self._columns.heads
+        ids, heads, bases = self._columns.ids, self._columns.heads, self._columns.bases
         single: set[int] = set()
         rest: list[int] = []
         for row in self._rows:
             if ids[row].isdecimal() and heads[row].endswith(_FREE):
-                single.add(int(ids[row]))
+                single.add(bases[row])
             else:
                 rest.append(row)
         return frozenset(single), Queue(self._columns, self._make, rest)
@@ -307,9 +340,10 @@ class Queue(Sequence[Job]):
     def _parts(self) -> dict[int, list[int]]:
         """Number -> rows, of arrays and of jobs with components."""
         found: dict[int, list[int]] = {}
-        for name, row in zip(self._here(self._columns.ids), self._rows, strict=True):
-            if not name.isdecimal():
-                found.setdefault(_base(name), []).append(row)
+        ids, bases = self._columns.ids, self._columns.bases
+        for row in self._rows:
+            if not ids[row].isdecimal():
+                found.setdefault(bases[row], []).append(row)
         return found
 
     def commented(self, token: str) -> Job | None:

@@ -19,7 +19,14 @@ from slurm_agent_tools.errors import ConfigError, SlurmMissing, SlurmUnreachable
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.transport import login_shell
-from slurm_agent_tools.transport.base import SLURM_COMMANDS, Channel, Completed, LoginEnvironment, command_environment
+from slurm_agent_tools.transport.base import (
+    SLURM_COMMANDS,
+    Channel,
+    Completed,
+    LoginEnvironment,
+    OnOutput,
+    command_environment,
+)
 from slurm_agent_tools.transport.ssh.connection import SshConnection
 from slurm_agent_tools.transport.ssh.sftp_files import SshFiles
 
@@ -52,6 +59,7 @@ class SshRunner:
         cwd: str | None = None,
         timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command; connecting has its own
         max_output: int = 64 * 2**20,
+        on_output: OnOutput | None = None,  # noqa: ARG002 - the way here takes longer than reading it
     ) -> Completed:
         """Run one command. Raises SlurmMissing; SlurmUnreachable and AccessRefused only when nothing was sent.
 

@@ -50,6 +50,21 @@ async def test_a_dry_run_is_judged_and_gets_no_ticket(tmp_path: Path):
         assert made.open_tickets() + made.spent_tickets() == []
 
 
+@pytest.mark.parametrize("option", ["--account=", "--qos="])
+async def test_an_empty_name_is_refused_by_its_name_and_value(tmp_path: Path, option: str):
+    async with site(tmp_path) as made:
+        await looked(made)
+        (made.project / "job.sh").write_text(SCRIPT.replace("sleep 5", f"#SBATCH {option}\nsleep 5"))
+        reply = await made.submit()
+        told = reply.model_dump_json()
+        assert (reply.status, "an empty word names nothing: ''" in told, "write a name" in told) == (
+            "blocked",
+            True,
+            True,
+        )
+        assert made.open_tickets() + made.spent_tickets() == []
+
+
 async def test_what_slurm_refuses_leaves_no_ticket_and_no_slot_taken(tmp_path: Path):
     async with site(tmp_path, text="limits: {max_concurrent_jobs: 1}\n") as made:
         await looked(made)

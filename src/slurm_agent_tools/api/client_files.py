@@ -61,6 +61,7 @@ CLIENTS: Mapping[str, McpClient] = {
         "Windsurf", personal="~/.codeium/windsurf/mcp_config.json", lines="init/clients/windsurf.json"
     ),
     "goose": McpClient("Goose", personal="~/.config/goose/config.yaml", lines="init/clients/goose.yaml"),
+    "other": McpClient("Any other client", personal="a file of its own", lines="init/clients/other.json"),
 }
 """Every client that `init --client` knows, by the word for it."""
 
@@ -82,6 +83,15 @@ def servers(path: Path, table: str) -> dict[str, object] | None:
         return None
     found = body.get(table, {}) if isinstance(body, dict) else {}
     return found if isinstance(found, dict) else {}
+
+
+def not_handed_on(client: McpClient, entry: object, text: str) -> list[str]:
+    """Variables that `text`, which `init` would write, has a client hand on to the server, and this entry does not."""
+    wanted = toml(text)[client.table][SERVER].get("env_vars", []) if client.config.endswith(".toml") else []
+    if not isinstance(entry, dict) or "command" not in entry:  # without a command it names a server that runs already
+        return []
+    held = [entry.get("env_vars"), entry.get("env")]
+    return [name for name in wanted if not any(isinstance(one, list | dict) and name in one for one in held)]
 
 
 def to_add(client: McpClient, text: str) -> str:

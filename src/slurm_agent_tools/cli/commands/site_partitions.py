@@ -1,0 +1,75 @@
+"""What `site check` tells of partitions: which the service's account does not see, and what the plugin is not told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from slurm_agent_tools.cli.commands import site_files
+from slurm_agent_tools.cli.commands.site_install import Installation
+from slurm_agent_tools.cli.commands.site_trial import SiteFinding
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.slurm.commands import scontrol
+from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.base import FIXED, Completed
+
+
+def findings(site: Installation, job_defaults: str) -> Iterator[SiteFinding]:
+    """`job_defaults`: those of the whole cluster, which count where a partition has none of its own."""
+    if os.geteuid() != 0:
+        yield SiteFinding("partitions", "not known", "only root sees all of them")
+        return
+    name = site.config.account
+    everything, seen = _partitions(site, ()), _partitions(site, site_files.as_account(name))
+    if everything is None or seen is None:
+        who = "root" if everything is None else name
+        yield SiteFinding("partitions", "not known", f"scontrol show partition does not answer {who} here")
+        return
+    hidden = sorted({one.name for one in everything} - {one.name for one in seen})
+    if hidden:
+        says = f"{name} does not see {', '.join(hidden)}: a job for one is refused, and jobs in it count as none"
+        mend = f"sacctmgr add user {name} account=root adminlevel=operator"
+        yield SiteFinding("partitions", "wrong", says, mend)
+    else:
+        yield SiteFinding("partitions", "ok", f"{name} sees all {len(everything)}")
+    known = [scontrol.with_defaults(one, {"JobDefaults": job_defaults}) for one in everything]
+    yield from _cpus_of_gpus(site, known)
+    yield from _whole_nodes(site, known)
+
+
+def _partitions(site: Installation, switch: Sequence[str]) -> tuple[Partition, ...] | None:
+    """Those that root sees, or with `switch` another user, asked in the way in which the service asks."""
+    folder, conf = site.config.bin_dir, site.config.slurm_conf
+    argv = scontrol.partitions_argv()
+    argv = [*switch, str(folder / argv[0]) if folder else argv[0], *argv[1:]]
+    env = site_files.ENV | FIXED | ({"SLURM_CONF": str(conf)} if conf else {})
+    with suppress(OSError, SlurmError):
+        ended = process.answered(argv, timeout=10, env=env)
+        told = Completed(tuple(argv), ended.exit_code, ended.stdout, ended.stderr, ended.seconds)
+        return scontrol.parse_partitions(told)
+    return None
+
+
+def _cpus_of_gpus(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
+    """CPUs that come with a GPU, and memory with them: the plugin counts what site.toml says of it."""
+    counted = site.config.default_cpus_per_gpu or 0
+    more = [one for one in partitions if (one.def_cpu_per_gpu or 0) > counted]
+    if more:
+        most = max(one.def_cpu_per_gpu or 0 for one in more)
+        says = f"{most} in {', '.join(sorted(one.name for one in more))}, of which the plugin counts {counted}"
+        mend = f"write default_cpus_per_gpu = {most} in site.toml, then: slurm-agent-tools site install --yes"
+        yield SiteFinding("DefCpuPerGPU", "wrong", says, mend)
+
+
+def _whole_nodes(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
+    """GPUs that a job gets with its nodes: how many a node has is not told to the plugin."""
+    names = ", ".join(sorted(one.name for one in partitions if one.exclusive and one.total_gpus))
+    if names and site.config.most_gpus_per_node is None:
+        says = f"{names}: a job there gets all GPUs of its nodes, and the plugin counts those that it asks for"
+        mend = "write most_gpus_per_node in site.toml, then: slurm-agent-tools site install --yes"
+        yield SiteFinding("whole nodes", "wrong", says, mend)
+    elif names:
+        says = f"{names}: a job there without GPUs gets all of its nodes, which the plugin does not count"
+        yield SiteFinding("whole nodes", "note", says, "name who may use it: AllowAccounts, AllowGroups or AllowQos")

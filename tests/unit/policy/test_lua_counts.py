@@ -1,0 +1,100 @@
+"""Requests made by chance, counted by the guard and by the controller's plugin: neither lets in what the other refuses."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from tests.effort import tries
+from tests.unit.policy import lua_host, random_sizes
+from tests.unit.policy.random_sizes import Options
+
+from slurm_agent_tools.models.submission_ticket import Ceilings
+from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
+from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.scripts.directive_lines import words_to_directives
+from slurm_agent_tools.scripts.effective_request import effective
+
+_COUNT = """
+function COUNT(job)
+  local get = reader_of(job)
+  local shape = shape_of(get)
+  local fewest, gpus = gpu_bounds(shape)
+  local memory = of_gpus(get("mem_per_tres"))
+  if get("min_mem_per_node") then
+    local node, gpu = by_node(get("min_mem_per_node"), shape, fewest)
+    memory = gpu or node
+  elseif get("min_mem_per_cpu") then
+    local node, gpu = by_cpu(get("min_mem_per_cpu"), shape, fewest)
+    memory = gpu or node
+  end
+  print(gpus, shape.cpus, shape.most_nodes, math.ceil(memory))
+end
+slurm.log_info("""
+
+_FITS = """
+function FITS(job, ceilings)
+  local found = judge_with_ticket(job, read_ceilings(ceilings))
+  print(found[1] and found[1].text or "")
+end
+slurm.log_info("""
+
+Count = tuple[int, int, int, int]
+"""GPUs, CPUs, nodes and MB, of each GPU where there is one and else on a node: the most that Slurm may give."""
+
+SITES: dict[str, dict[str, int]] = {
+    "nothing known": {},
+    "threads and sizes": {"threads_per_core": 2, "most_gpus_per_node": 4, "default_cpus_per_gpu": 3},
+}
+
+
+def run(site: Site, more: str, calls: Sequence[str]) -> list[str]:
+    """The lines of a plugin that tells of its own functions by `more`."""
+    text = job_submit_lua(load(shipped()), site).replace("\nslurm.log_info(", more, 1)
+    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", *calls]))
+    return told.splitlines()
+
+
+def by_plugin(asked: Sequence[Options], site: Site) -> list[Count]:
+    calls = [f"COUNT(blank({lua_host.literal(random_sizes.fields(one))}))" for one in asked]
+    rows = [[int(word) for word in line.split()] for line in run(site, _COUNT, calls)]
+    return [(gpus, cpus, nodes, memory) for gpus, cpus, nodes, memory in rows]
+
+
+def allowed(one: Options, site: dict[str, int]) -> Ceilings:
+    words = [f"--{name}={value}" for name, value in one.items()]
+    request = effective(words_to_directives([*words, "--time=5"], "argument"))
+    assert not request.problems, request.problems
+    return tickets.ceilings(request, uid=1001, expires=2_000_000_000, **site)
+
+
+def by_guard(one: Options, site: dict[str, int]) -> Count:
+    made = allowed(one, site)
+    memory = made.memory_per_gpu if made.gpus else made.memory_per_node
+    return made.gpus, made.cpus, made.nodes, memory if memory is not None else math.inf  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("site", SITES.values(), ids=list(SITES))
+def test_guard_and_plugin_count_the_same_of_a_request(site: dict[str, int]):
+    chance = random.Random(7)  # noqa: S311 - of tests
+    asked = [random_sizes.options(chance) for _ in range(tries(4000))]
+    for one, counted in zip(asked, by_plugin(asked, Site(**site)), strict=True):  # type: ignore[arg-type]
+        assert by_guard(random_sizes.with_fewer_nodes(one), site) == counted, one
+        assert all(ours >= theirs for ours, theirs in zip(by_guard(one, site), counted, strict=True)), one
+
+
+@pytest.mark.parametrize("site", SITES.values(), ids=list(SITES))
+def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int]):
+    chance = random.Random(8)  # noqa: S311 - of tests
+    asked = [random_sizes.options(chance) for _ in range(tries(2000))]
+    jobs = [{**random_sizes.fields(one), "time_limit": 5} for one in asked]
+    calls = [
+        f"FITS(blank({lua_host.literal(job)}), '{allowed(one, site).text}')"
+        for one, job in zip(asked, jobs, strict=True)
+    ]
+    source = TicketSource.parse("files:/nonexistent")
+    refused = run(Site(tickets=source, **site), _FITS, calls)  # type: ignore[arg-type]
+    assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
