@@ -29,7 +29,8 @@ from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.occasional_questions import Use
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.submissions import Owner, Submission
 from slurm_agent_tools.units import JobId
 
 SECONDS = 1.0
@@ -173,21 +174,22 @@ async def of_all(
         with anyio.move_on_after(SECONDS):
             await kept.run()
     found: list[Alert] = []
-    for base in sorted(newest):
-        facts = await _brief(context, groups[base])
+    for base, known in (await context.db(_records, context.store, context.owner, sorted(newest))).items():
+        facts = _brief(context, groups[base], *known)
         found += alerts.alerts(replace(facts, nodes=nodes, partitions=partitions, reservations=kept.answer))
     return found
 
 
-async def _brief(context: ClusterContext, rows: list[Job]) -> AlertFacts:
-    """One job from its rows; those parts that ended before it was last looked at are left out."""
+def _records(store: Store, owner: Owner, bases: Sequence[int]) -> dict[int, tuple[datetime | None, Submission | None]]:
+    """Of each job when it was last looked at, and its submission; all at once, off the event loop."""
+    return {base: (store.last_read(owner, f"job:{base}"), store.by_job(owner, base)) for base in bases}
+
+
+def _brief(context: ClusterContext, rows: list[Job], read: datetime | None, run: Submission | None) -> AlertFacts:
+    """One job from its rows; those parts that ended before it was last looked at (`read`) are left out."""
     base = JobId(rows[0].job_id.base)
-    read = await context.db(context.store.last_read, context.owner, f"job:{base}")
     told = [row for row in rows if row.active or read is None or row.ended is None or row.ended > read]
     whole = replace(next((row for row in rows if row.active), rows[0]), job_id=base)
     facts = _facts(context, whole, told)
     waits_now = any(row.state == "PENDING" for row in told)
-    if not waits_now:
-        return facts
-    run = await context.db(context.store.by_job, context.owner, base.base)
-    return replace(facts, estimate=_promised(run))
+    return replace(facts, estimate=_promised(run)) if waits_now else facts

@@ -15,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import Self
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import ByteReceiveStream, Process
 
 
@@ -58,37 +60,75 @@ async def run(
     for.
     """
     start = time.monotonic()
-    with anyio.CancelScope(shield=True):  # cancelled half-way, a process that has begun would be nobody's
-        process = await anyio.open_process(
-            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(env), cwd=cwd, start_new_session=True,
-        )  # fmt: skip
-    if limits and sys.platform == "linux":  # before it is told anything
-        with contextlib.suppress(ProcessLookupError, ImportError):
-            import resource  # noqa: PLC0415 - not there on Windows
-
-            for name, most in limits.items():
-                resource.prlimit(process.pid, getattr(resource, name), (most, most))
-    out, err = _Sink(max_output, on_output), _Sink(2**20)
-    timed_out = True
-    try:
-        with anyio.move_on_after(timeout) as limit:
-            async with anyio.create_task_group() as group, anyio.create_task_group() as watch:
-                group.start_soon(_feed, process, stdin)
-                group.start_soon(_drain, process.stdout, out)
-                group.start_soon(_drain, process.stderr, err)
-                if stop is not None:
-                    watch.start_soon(_end_at, stop, process, limit)
-                await process.wait()
-                watch.cancel_scope.cancel()
-            timed_out = False
-    finally:
-        await _finish(process, kill=timed_out)
+    with contextlib.ExitStack() as stack:
+        pipe = stack.enter_context(_WidePipe()) if on_output is not None and os.name == "posix" else None
+        process = await _begun(argv, env, cwd, limits or {}, pipe)
+        out, err = _Sink(max_output, on_output), _Sink(2**20)
+        timed_out = True
+        try:
+            with anyio.move_on_after(timeout) as limit:
+                async with anyio.create_task_group() as group, anyio.create_task_group() as watch:
+                    group.start_soon(_feed, process, stdin)
+                    group.start_soon(_drain, process.stdout if pipe is None else pipe, out)
+                    group.start_soon(_drain, process.stderr, err)
+                    if stop is not None:
+                        watch.start_soon(_end_at, stop, process, limit)
+                    await process.wait()
+                    watch.cancel_scope.cancel()
+                timed_out = False
+        finally:
+            await _finish(process, kill=timed_out)
     ended = timed_out or (stop is not None and stop.is_set())
     return EndedProcess(
         None if ended else process.returncode,
         out.data.getvalue(), err.data.getvalue(), time.monotonic() - start, out.full or err.full,
     )  # fmt: skip
+
+
+async def _begun(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, limits: Mapping[str, int], pipe: _WidePipe | None
+) -> Process:
+    """The process, with its limits before it is told anything."""
+    with anyio.CancelScope(shield=True):  # cancelled half-way, a process that has begun would be nobody's
+        process = await anyio.open_process(
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE if pipe is None else pipe.written,
+            stderr=subprocess.PIPE, env=dict(env), cwd=cwd, start_new_session=True,
+        )  # fmt: skip
+    if pipe is not None:
+        pipe.written.close()
+    if limits and sys.platform == "linux":
+        with contextlib.suppress(ProcessLookupError, ImportError):
+            import resource  # noqa: PLC0415 - not there on Windows
+
+            for name, most in limits.items():
+                resource.prlimit(process.pid, getattr(resource, name), (most, most))
+    return process
+
+
+class _WidePipe:
+    """A pipe for a megabyte, so that who prints does not wait for who reads, however busy that one is. POSIX alone."""
+
+    def __enter__(self) -> Self:
+        read, write = os.pipe()
+        self._read, self.written = open(read, "rb", buffering=0), open(write, "wb", buffering=0)  # noqa: PTH123
+        os.set_blocking(read, False)
+        with contextlib.suppress(ImportError, AttributeError, OSError):  # the usual 64 KiB do as well
+            import fcntl  # noqa: PLC0415 - not there on Windows
+
+            fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, 2**20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._read.close()
+        self.written.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (data := self._read.read(2**16)) != b"":
+            if data is None:
+                await anyio.wait_readable(self._read)
+            else:
+                yield data
+                await anyio.lowlevel.checkpoint()
 
 
 async def _end_at(stop: anyio.Event, process: Process, limit: anyio.CancelScope) -> None:
@@ -249,7 +289,7 @@ async def _feed(process: Process, data: bytes) -> None:
     await process.stdin.aclose()
 
 
-async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
+async def _drain(stream: ByteReceiveStream | _WidePipe | None, sink: _Sink) -> None:
     if stream is None:  # pragma: no cover - always a pipe
         return
     async for chunk in stream:

@@ -161,3 +161,37 @@ async def test_a_process_that_is_told_to_stop_is_ended_and_what_it_printed_count
     assert (done.exit_code, done.stdout) == (None, b"best so far\n")
     again = await process.run([sys.executable, "-c", "print(1)"], env=ENV, timeout=300, stop=anyio.Event())
     assert (again.exit_code, again.stdout) == (0, b"1\n")
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3_000_000])
+async def test_output_is_told_while_it_comes_and_whole_at_the_end(size):
+    told = list[bytes]()
+    code = f"import sys; sys.stdout.write('x' * {size}); sys.stderr.write('done')"
+    ended = await process.run([sys.executable, "-c", code], env=ENV, on_output=told.append)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"x" * size, b"done")
+    assert b"".join(told) == ended.stdout
+    assert len(told) >= size // 2**16
+
+
+async def test_no_more_is_told_than_is_kept():
+    told = list[bytes]()
+    ended = await process.run(["head", "-c", "300000", "/dev/zero"], env=ENV, max_output=100_000, on_output=told.append)
+    assert (len(b"".join(told)), len(ended.stdout), ended.truncated, ended.exit_code) == (100_000, 100_000, True, 0)
+
+
+@pytest.mark.parametrize("argv", [["sleep", "600"], ["sh", "-c", "sleep 600 & echo first"], ["no-such-program"]])
+async def test_a_process_whose_output_is_told_leaves_no_file_open_however_it_ends(argv):
+    await process.run(["true"], env=ENV, on_output=lambda _: None)
+    before, told = open_files(), list[bytes]()
+    if argv == ["no-such-program"]:
+        with pytest.raises(FileNotFoundError):
+            await process.run(argv, env=ENV, on_output=told.append)
+    else:
+        ended = await process.run(argv, env=ENV, timeout=0.3, on_output=told.append)
+        assert ended.exit_code is None
+        assert b"".join(told) == ended.stdout
+    await eventually(lambda: open_files() == before)
