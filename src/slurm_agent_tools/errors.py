@@ -7,7 +7,8 @@ AgentToolsError
 ├── SlurmError              Slurm could not do or tell it (exit 1)
 │   ├── SlurmMissing        no Slurm commands on this machine
 │   ├── SlurmUnreachable    the controller does not answer; nothing was changed
-│   │   └── AccountingUnreachable   slurmdbd does not answer; the controller may
+│   │   ├── AccountingUnreachable   slurmdbd does not answer; the controller may
+│   │   └── SlurmUnconfigured   Slurm's commands find no configuration
 │   ├── AccessRefused       a login node's host key is not trusted, or it lets us not in; nothing was changed
 │   ├── SlurmUncertain      the command may have been carried out; look before repeating it
 │   ├── SiteUnreachable     the site's service, which judges here, does not answer; nothing was sent
@@ -84,15 +85,17 @@ class UnknownJob(InputError):
 
 
 class SlurmError(AgentToolsError):
-    """Slurm could not do or tell it."""
+    """Slurm could not do or tell it. `lasting`: waiting does not mend it, a person has to."""
 
     code = "slurm_failed"
+    lasting: ClassVar[bool] = False
 
 
 class SlurmMissing(SlurmError):
     """A Slurm command is not installed or not on PATH."""
 
     code = "tool_unavailable"
+    lasting = True
 
 
 class SlurmUnreachable(SlurmError):
@@ -105,6 +108,12 @@ class AccountingUnreachable(SlurmUnreachable):
     """slurmdbd, Slurm's accounting, does not answer. The controller may, and nothing was changed."""
 
     code = "accounting_unreachable"
+
+
+class SlurmUnconfigured(SlurmUnreachable):
+    """Slurm's commands find no configuration here, so that none of them asked anything."""
+
+    lasting = True
 
 
 class AccessRefused(SlurmError):

@@ -225,6 +225,7 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
     @settings(many, max_examples=round(170 + SOAK / 3))
     @example(("--gpus=2", "--mem-per-gpu=100M"), "gpu")  # first in the queue: some are spread whatever is drawn
     @example(("-N2", "--gpus-per-node=1", "--mem=100M"), "gpu")
+    @example(("--gpus=1", "-n6", "--cpus-per-gpu=4", "--mem-per-gpu=100M"), "gpu")
     @example(("-N2", "-n2", "--ntasks-per-node=4", "--mem-per-cpu=100M"), "gpu")
     @example(("--gpus-per-task=1", "-n3", "--ntasks-per-node=2", "-c4", "--mem-per-cpu=100M"), "bygpu")
     @given(sized(whole=not blockers), st.sampled_from(ALL if not blockers else SHARED))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.devcluster import workstation
-from slurm_agent_tools.errors import SlurmMissing
+from slurm_agent_tools.errors import SlurmMissing, SlurmUnconfigured
 from slurm_agent_tools.settings import Settings, SlurmSettings, devcluster_place, setting_sources, workstation_place
 from slurm_agent_tools.transport.local import LocalRunner
 
@@ -117,3 +117,53 @@ def test_to_root_a_workstation_that_sleeps_is_no_advice_where_a_devcluster_runs(
     told = str(workstation.asleep(SlurmSettings(conf=workstation_place.WorkstationPlace(tmp_path / "none").conf)))
 
     assert told == f"The workstation is not up. {devcluster_place.hint().strip()}"
+
+
+UNCONFIGURED = "#!/bin/sh\necho 'squeue: fatal: Could not establish a configuration source' >&2\nexit 1\n"
+
+
+def squeue(folder: Path) -> LocalRunner:
+    """Runs a squeue that finds no configuration."""
+    (folder / "squeue").write_text(UNCONFIGURED)
+    (folder / "squeue").chmod(0o755)
+    return LocalRunner(Settings(project_root=folder, slurm=SlurmSettings(bin_dir=folder)))
+
+
+async def test_a_server_without_slurm_conf_is_told_of_the_devcluster_that_runs(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    with pytest.raises(SlurmUnconfigured) as caught:
+        await squeue(tmp_path).run(["squeue"])
+
+    assert "SLURM_CONF is not set for this process" in caught.value.message
+    assert caught.value.hint == devcluster_place.hint().strip()
+    assert f"export SLURM_CONF={controller}/etc/slurm.conf" in caught.value.hint
+
+
+async def test_without_a_devcluster_it_is_told_where_the_variable_of_a_terminal_has_to_be_written(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (controller / "run/up").unlink()
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    with pytest.raises(SlurmUnconfigured) as caught:
+        await squeue(tmp_path).run(["squeue"])
+
+    assert "a client that hands no environment on takes it from `env` in its own file" in caught.value.hint
+    assert "scontrol ping" not in caught.value.hint
+
+
+async def test_a_configuration_that_is_named_may_come_back_and_is_slurms_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
+
+    assert (await squeue(tmp_path).run(["squeue"])).exit_code == 1
+
+
+def test_only_a_variable_that_no_setting_repeats_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert devcluster_place.of_terminal(None) == ""
+    monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
+    assert "needs it in `env` of its own file" in devcluster_place.of_terminal(None)
+    assert devcluster_place.of_terminal(Path("/srv/slurm.conf")) == ""

@@ -6,6 +6,7 @@ A client that keeps its servers in the person's home alone is never written to; 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,5 +104,9 @@ def to_add(client: McpClient, text: str) -> str:
 
 
 def filled(text: str, command: str, folder: Path) -> str:
-    """The lines for a person's own file, with this command and this folder. Both YAML and JSON read JSON's texts."""
-    return text.replace('"COMMAND"', json.dumps(command)).replace('"FOLDER"', json.dumps(str(folder)))
+    """Lines for a person's own file: this command, folder and SLURM_CONF. Both YAML and JSON read JSON's texts."""
+    place = json.dumps(str(folder))
+    if conf := os.environ.get("SLURM_CONF"):  # many of these clients hand no environment on
+        named = "SLURM_CONF" if '"SLURM_AGENT_PROJECT_ROOT"' not in text else '"SLURM_CONF"'
+        place += f", {named}: {json.dumps(conf)}"
+    return text.replace('"COMMAND"', json.dumps(command)).replace('"FOLDER"', place)

@@ -221,7 +221,7 @@ async def _metrics(
         return trial_metrics.metrics_of(stage, data.decode("utf-8", "replace"), kind)
     if source is not None:
         return await _of_log(context, stage, view.job, run)
-    found, _ = await log_analysis.figures(context, view)
+    found, *_ = await log_analysis.figures(context, view)
     return found.get("" if view.job.job_id.task is None else str(view.job.job_id.task), found.get("", {}))
 
 

@@ -125,8 +125,10 @@ local function shape_of(get)
   local listed = count_nodes(get("req_nodes"))
   nodes = math.max(nodes, listed)
   if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
-  local ranged = limit ~= named
-  if tasks and shape.tasks_per_node and not named then nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node)) end
+  local ranged = limit and limit ~= named -- later versions of sbatch write the fewest nodes of tasks by node themselves
+  if tasks and shape.tasks_per_node and not (named and limit) then
+    nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node))
+  end
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
@@ -189,7 +191,9 @@ local function gpu_bounds(shape)
   end
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
   if most == 1 then return gpus, gpus end
-  return math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE)), gpus
+  -- Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
+  local by_cpus = shape.cpus_per_gpu > 0 and ceil(shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu) or 0
+  return math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE)), math.max(gpus, by_cpus)
 end
 
 local function tasks_on_node(shape)

@@ -161,13 +161,15 @@ def run_as(user: str, argv: Sequence[str]) -> list[str]:
 
 
 def readable_by(user: str, path: Path) -> bool:
-    """Whether owner, groups and mode let a user enter every folder above the path and read it."""
-    entry = pwd.getpwnam(user)
-    groups = set(os.getgrouplist(user, entry.pw_gid))
+    """Whether owner, groups and mode let a user, who may not be there yet, enter every folder above and read it."""
+    uid, groups = -1, set[int]()
+    with contextlib.suppress(KeyError):
+        entry = pwd.getpwnam(user)
+        uid, groups = entry.pw_uid, set(os.getgrouplist(user, entry.pw_gid))
 
     def may(place: Path, bit: int) -> bool:
         found = place.stat()
-        shift = 6 if found.st_uid == entry.pw_uid else 3 if found.st_gid in groups else 0
+        shift = 6 if found.st_uid == uid else 3 if found.st_gid in groups else 0
         return bool(found.st_mode >> shift & bit)
 
     real = path.resolve()

@@ -121,9 +121,13 @@ async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], 
             _profile(cluster, home)
     cluster.project.mkdir(exist_ok=True)
     give(cluster.project, cluster.user)
-    unread = [path for path in (Path(sys.prefix), Path(__file__)) if not readable_by(cluster.user, path)]
-    if unread:
+    if unread := unread_by(cluster.user):
         say(f"mind: the demo works as {cluster.user}, who cannot read {unread[0]}, and would fail; you can work")
+
+
+def unread_by(user: str) -> list[Path]:
+    """What a user would need of this program and cannot read, as where root installed it below /root."""
+    return [path for path in (Path(sys.prefix), Path(__file__)) if not readable_by(user, path)]
 
 
 def _profile(cluster: Cluster, home: Path) -> None:

@@ -200,6 +200,21 @@ async def _cleaned(folder: Path, say: Say) -> Cluster | None:
     return before
 
 
+def closed_to_demo() -> Path | None:
+    """What of this program the user as whom root's demo works cannot read; None where the demo can work."""
+    unread = folders.unread_by(accounting_database.USERS[0]) if definition.is_root() else []
+    return unread[0] if unread else None
+
+
+def open_to_demo() -> None:
+    """Raises DevclusterError where the demo cannot work, before anything is brought up for it."""
+    if closed := closed_to_demo():
+        raise DevclusterError(
+            f"the demo works as an ordinary user, who cannot read {closed}",
+            hint="Run `make demo` in a clone that every user can read (not below /root), or work as an ordinary user.",
+        )
+
+
 async def bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
     """Start every daemon of a cluster whose folder is claimed and locked."""
     begun = time.monotonic()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import ended_well, last_word, own_message, quiet, ran_without, survived
+from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, ran_without, survived
 from slurm_agent_tools.diagnosis.harmless_lines import not_activated, not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
@@ -22,6 +22,7 @@ from slurm_agent_tools.diagnosis.job_facts import (
     told,
     told_by_code,
 )
+from slurm_agent_tools.diagnosis.last_error import CLOSE, at_the_end
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
 from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
@@ -60,8 +61,6 @@ _OWN = "Nothing is wrong with the script as far as Slurm knows."
 _QUOTES = "'\"`\u2018\u2019.,;"
 
 _QUIET = 0.3  # a log alone without a line that tells of an error: how the job ended is Slurm's to say
-
-_CLOSE = 25  # lines that the messages of an end take; a log alone does not say that more than that belong to it
 
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
 
@@ -209,7 +208,7 @@ def _confidence(case: _Case, best: RootCause) -> float:
         confidence = min(0.95, confidence + 0.15)
     if best.rivals or best.late > _NEAR or (case.part is None and hit.doubtful):
         confidence = min(confidence, 0.5)
-    if case.part is None and (best.late > _CLOSE or ended_well(case.texts[hit.text], hit.position)):
+    if case.part is None and (best.late > CLOSE or ended_well(case.texts[hit.text], hit.position)):
         confidence = min(confidence, 0.5)
     return min(confidence, 0.35) if best.went_on or best.late > _FAR else confidence
 
@@ -340,14 +339,14 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
     live = [part for part in (job, *tasks) if part.active]
     if job.state == "UNKNOWN" and not live:
         return _judged(_Case(job, texts, facts(job), hits(texts, frozenset())))
-    (bad, last), ending = errors_and_last(texts), ""
+    bad, ending = errors(texts), ""
     if live:
         reason = f" ({job.reason})" if job.state == "PENDING" and job.reason else ""
         text = f"The job is {job.state}{reason}; nothing has failed so far."
     else:
         text = "The job completed with exit code 0, and no step of it failed."
         text += " Its log holds lines that tell of errors; look at them." if bad else ""
-        ending = _failed_at_the_end(texts, bad, last)
+        ending = _failed_at_the_end(texts)
         text += ending
     return Diagnosis(
         category=NONE,
@@ -358,15 +357,12 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
     )
 
 
-def _failed_at_the_end(texts: Sequence[LogText], bad: Sequence[EvidenceLine], last: str | None) -> str:
+def _failed_at_the_end(texts: Sequence[LogText]) -> str:
     """Both sides, where a program ended in an error and Slurm recorded a success: it knows the script's code alone."""
-    wrong = {line.text for line in bad}
-    places = [[at for at, line in enumerate(text.lines) if line.text in wrong] for text in texts]
-    if not any(at and last_word(text, at[-1]) for text, at in zip(texts, places, strict=True)):
+    hit, last = at_the_end(texts)
+    if hit is None and last is None:
         return ""
-    found = hits(texts, frozenset())
-    best = root(found, frozenset(), texts)
-    named = f" ({_named(best.hit)})" if best is not None and best.late <= _CLOSE else f': "{quoted(last or "")}"'
+    named = f" ({_named(hit)})" if hit is not None else f': "{last}"'
     return f" One of them is at the end{named}. A script may end with code 0 behind a program that failed."
 
 

@@ -16,9 +16,9 @@ _NOT_GRANTED = re.compile(
     r"|DefaultCPUAllocator: .{0,200}you tried to allocate (?P<bytes>\d+) bytes"
 )
 
-# Slurm's sampled limit: KiB used.
+# Slurm's sampled limit: in KiB by old versions, in bytes by newer ones, and no unit is written.
 _IN_USE = re.compile(
-    r"(?:slurmstepd|slurmd)\S{0,80}: .{0,200}exceeded (?:job |step )?memory limit \((?P<used>\d+) > \d+\)",
+    r"(?:slurmstepd|slurmd)\S{0,80}: .{0,200}exceeded (?:job |step )?memory limit \((?P<used>\d+) > (?P<limit>\d+)\)",
     re.IGNORECASE,
 )
 
@@ -68,10 +68,32 @@ _CHILD_JOB = re.compile(r"\b(?:external|external_jobid|cluster_jobid|SLURM-job)\
 _BLOCK = 40  # lines that a workflow manager writes of one step that failed
 
 
-def memory_in_use(texts: Sequence[LogText]) -> int:
-    """Bytes that Slurm said in the log were in use when it ended the job; 0 where it said nothing."""
+_SMALLEST, _LARGEST = 2**24, 2**44  # bytes: limits beyond these are not set on a node
+
+_ABOUT = 1.01  # of what the job has: what the accounting tells may be rounded
+
+
+def memory_in_use(texts: Sequence[LogText], has: int | None = None) -> int:
+    """Bytes that Slurm said in the log were in use when it ended the job; 0 where it said nothing, or in no sure unit.
+
+    `has`: bytes that the job has on a node.
+    """
     matches = (_IN_USE.search(line.text) for text in texts for line in text.lines)
-    return max((int(match["used"]) * 2**10 for match in matches if match is not None), default=0)
+    found = (int(match["used"]) * _limit_unit(int(match["limit"]), has) for match in matches if match is not None)
+    return max(found, default=0)
+
+
+def _limit_unit(limit: int, has: int | None) -> int:
+    """Bytes in one of the units in which Slurm writes this limit: 1 or 1024; 0 where it may be either.
+
+    Slurm keeps limits in whole MiB. A step's may be less than its job's, and is never more.
+    """
+    if limit % 2**20:
+        return 2**10
+    exact = [unit for unit in (1, 2**10) if has is not None and has / _ABOUT <= limit * unit <= has * _ABOUT]
+    most = _LARGEST if has is None else has * _ABOUT
+    possible = exact or [unit for unit in (1, 2**10) if _SMALLEST <= limit * unit <= most]
+    return possible[0] if len(possible) == 1 else 0
 
 
 def memory_not_granted(texts: Sequence[LogText]) -> int:

@@ -229,7 +229,7 @@ def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | N
     per_node = resources.memory_per_node_bytes or (resources.memory_bytes if resources.nodes == 1 else None)
     if not per_node:
         return None
-    used = max(peak([part]) or 0, memory_in_use(texts))
+    used = max(peak([part]) or 0, memory_in_use(texts, per_node))
     need = used + memory_not_granted(texts)
     if per_node < need <= per_node * _MOST_TIMES:
         known = SizingFigure(used=need, failed=per_node)

@@ -16,6 +16,7 @@ from slurm_agent_tools.models.job import ACTIVE_STATES
 from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord, SaveResult
 from slurm_agent_tools.models.shapes import ResultBrief
 from slurm_agent_tools.text.sanitize import MASK, mask, mask_settings, safe_name
+from slurm_agent_tools.units import how_many
 
 Diff = dict[str, dict[str, object]]
 
@@ -236,8 +237,7 @@ def told(changes: Mapping[str, MetricChange], baseline: str, target: str) -> str
     alone = ", ".join(sorted(changes.keys() - set(both))[:_NAMED])
     single = f" In one of them only: {alone}." if alone else ""
     if both:
-        count = "1 metric" if len(both) == 1 else f"{len(both)} metrics"
-        return f"{count} compared: {target} against {baseline}.{single}"
+        return f"{how_many(len(both), 'metric')} compared: {target} against {baseline}.{single}"
     if not changes:
         return f"Nothing to compare: neither {target} nor {baseline} has metrics."
     return f"Nothing to compare: no metric is in both {target} and {baseline}.{single}"
@@ -288,8 +288,8 @@ def from_log(found: Mapping[str, Mapping[str, float]], files: str) -> tuple[dict
 
 def _change(before: object, after: object) -> MetricChange:
     old, new = _number(before), _number(after)
-    change = None if old is None or new is None else _finite(new - old)
-    percent = None if change is None or not old else _finite(100 * change / abs(old))
+    change = None if old is None or new is None else _shown(new - old)
+    percent = None if old is None or new is None or not old else _shown(100 * (new - old) / abs(old))
     return MetricChange(baseline=_scalar(before), target=_scalar(after), change=change, percent=percent)
 
 
@@ -305,6 +305,11 @@ def _number(value: object) -> float | None:
         return _finite(float(value))
     except OverflowError:
         return None
+
+
+def _shown(value: float) -> float | None:
+    """A figure that was calculated, to six digits: the others are what floating point leaves."""
+    return _finite(float(f"{value:.6g}"))
 
 
 def _finite(value: float) -> float | None:

@@ -26,7 +26,7 @@ from slurm_agent_tools.insights.sizing import (
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.units import format_duration, human_memory
+from slurm_agent_tools.units import format_duration, how_many, human_memory
 
 _FULL = 0.95  # from this share of its memory on, an unfinished run counts as killed for it
 
@@ -231,9 +231,9 @@ def _summary(basis: int, figures: dict[str, SizingFigure]) -> str:
         for name, figure in figures.items()
         if figure.recommended is not None
     ]
-    rests = f"{basis} completed run{'' if basis == 1 else 's'}"
+    rests = how_many(basis, "completed run")
     if basis < ENOUGH:
-        text = f"Too few runs: {rests}, {ENOUGH} are needed."
+        text = f"Too few runs: {rests}, {ENOUGH} are needed to say what to ask for."
         return f"{text} What failed needs more: {', '.join(sizes)}." if sizes else text
     return f"From {rests}: {', '.join(sizes)}." if sizes else f"{rests[:1].upper()}{rests[1:]}, but nothing measured."
 

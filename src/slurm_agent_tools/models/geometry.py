@@ -46,6 +46,9 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
+    if request.cpus_per_gpu and gpus and most > 1 and not request.gpus_per_node and not request.gpus_per_socket:
+        # Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
+        most_gpus = max(most_gpus, -(-tasks * (request.cpus_per_task or 1) // request.cpus_per_gpu))
     if request.gpus_per_task and has_idle_tasks(request, nodes):  # which get GPUs as well (measured)
         most_gpus = max(most_gpus, request.gpus_per_task * (request.ntasks_per_node or 0) * most)
         fewest = request.gpus_per_task

@@ -14,6 +14,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from slurm_agent_tools.units import how_many
+
 LOW, MEDIAN, HIGH = 0.1, 0.5, 0.9
 
 KEPT = 500
@@ -29,6 +31,12 @@ ENOUGH = 20
 
 LAST = 50
 """Estimates that the text speaks of."""
+
+
+def too_few(answers: int) -> str:
+    """Why there is no interval: so few estimates before were compared."""
+    told = f"only {how_many(answers, 'earlier estimate')}" if answers else "no earlier estimate"
+    return f"{told} {'have' if answers > 1 else 'has'} been compared with what happened"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from slurm_agent_tools.planning.calibration import MOST_KEPT, Correction, Quantiles
+from slurm_agent_tools.planning.calibration import MOST_KEPT, Correction, Quantiles, too_few
 from slurm_agent_tools.planning.predict_wait import DAY, WaitPrediction, WaitPredictor, WaitQuestion
 
 LEAST = 500
@@ -155,6 +155,6 @@ def _answer(said: WaitPrediction, expected: float, correction: Correction) -> Wa
         median=None if shown is None else shown.median,
         high=None if shown is None else shown.high,
         answers=answers,
-        reason="" if shown is not None else f"only {answers} earlier estimates have been compared with what happened",
+        reason="" if shown is not None else too_few(answers),
         raw=raw,
     )

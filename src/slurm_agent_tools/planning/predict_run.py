@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
+from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, too_few, weighted_quantiles
 from slurm_agent_tools.planning.workload import TracedJob
 from slurm_agent_tools.units import format_duration, how_many
 
@@ -202,9 +202,7 @@ class RunPredictor:
             likeness=likeness,
             limit=job.limit,
             answers=answers,
-            reason=""
-            if shown is not None
-            else f"only {answers} earlier estimates have been compared with what happened",
+            reason="" if shown is not None else too_few(answers),
             similar=tuple(values),
             raw=raw,
         )

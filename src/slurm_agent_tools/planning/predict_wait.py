@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
+from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, too_few, weighted_quantiles
 from slurm_agent_tools.planning.predict_run import most_likely
 from slurm_agent_tools.units import format_duration, how_many
 
@@ -137,9 +137,7 @@ class WaitPredictor:
             basis=found.basis,
             likeness=found.likeness,
             answers=answers,
-            reason=""
-            if shown is not None
-            else f"only {answers} earlier estimates have been compared with what happened",
+            reason="" if shown is not None else too_few(answers),
             raw=raw,
         )
 

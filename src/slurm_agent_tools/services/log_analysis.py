@@ -9,11 +9,13 @@ import anyio.to_thread
 
 from slurm_agent_tools.diagnosis import lessons
 from slurm_agent_tools.diagnosis.classify import NONE, diagnose
+from slurm_agent_tools.diagnosis.excerpt import LogText
+from slurm_agent_tools.diagnosis.first_line import first_line
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.arguments import AnalyzeLog
-from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis, RecentFailure
+from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, RecentFailure
 from slurm_agent_tools.models.job import Job, JobRecord, JobView
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import JobShown
@@ -78,8 +80,6 @@ def ran_out_before(records: list[JobRecord], job: Job) -> str | None:
         f" rather ask for twice as much, {human_memory(2 * has)}, or find out what it needs."
     )
 
-
-_HINT = 0.5
 
 _RECENT = timedelta(days=7)
 
@@ -157,15 +157,18 @@ async def read_logs(
     return list(found.values())
 
 
-async def figures(context: ClusterContext, view: JobView) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The last figures in the log of each array task by its number, else under an empty text; the files read."""
-    found, files = dict[str, dict[str, float]](), list[str]()
+async def figures(
+    context: ClusterContext, view: JobView
+) -> tuple[dict[str, dict[str, float]], list[str], list[LogText]]:
+    """The last figures in the log of each array task by its number, else under an empty text; files, what they hold."""
+    found, files, read = dict[str, dict[str, float]](), list[str](), list[LogText]()
     for part in [task for task in view.tasks if task.job_id.task is not None][:_FIGURES] or [view.job]:
         of_part = [await log_files.read(context, path, kind) for path, kind in await log_paths.paths_of(context, part)]
         texts = [log.text for log in of_part if log.text is not None]
         files += [log.file.path for log in of_part if log.text is not None]
         found["" if part.job_id.task is None else str(part.job_id.task)] = metrics(texts)
-    return found, files
+        read += texts
+    return found, files, read
 
 
 async def _nodes(context: ClusterContext, view: JobView) -> tuple[Node, ...]:
@@ -202,7 +205,7 @@ def _reply(
     what = f"Job {job.job_id} ({job.state})" if job is not None else (logs[0].file.path if logs else "The log")
     return AnalyzeReply(
         status="ok" if found else "no_log",
-        summary=f"{what}: {_named(diagnosis)}.{'' if found else _NO_LOG}",
+        summary=f"{what}: {first_line(diagnosis, view, texts)}.{'' if found else _NO_LOG}",
         as_of=context.clock.now(),
         diagnosis=diagnosis,
         errors=errors(texts)[:_SHOWN] if wanted != "metrics" else [],
@@ -211,16 +214,6 @@ def _reply(
         files=[log.file for log in logs],
         content=log_files.content(lines) if wanted == "full" else None,
     )
-
-
-def _named(diagnosis: Diagnosis) -> str:
-    """The category, how sure, and where it was seen: the explanation says the rest, once."""
-    if diagnosis.category == NONE:
-        sure = diagnosis.confidence > _HINT
-        return "nothing failed" if sure else f"nothing in the log shows a failure (confidence {diagnosis.confidence})"
-    seen = next((line for line in diagnosis.evidence[:1] if line.line), None)
-    where = "" if seen is None else f", see {seen.file} line {seen.line}"
-    return f"{diagnosis.category} (confidence {diagnosis.confidence:.2f}){where}"
 
 
 async def _recent(context: ClusterContext, number: int) -> AnalyzeReply:

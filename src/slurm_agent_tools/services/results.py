@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import anyio.to_thread
+
 from slurm_agent_tools.configs import experiment_config
+from slurm_agent_tools.diagnosis.last_error import success_in_doubt
 from slurm_agent_tools.diagnosis.phrases import outcome
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
@@ -93,11 +96,13 @@ def note(context: ClusterContext, path: str, record: ResultRecord) -> Callable[[
 
 
 async def _with_metrics(context: ClusterContext, ask: SaveResult, view: JobView | None) -> tuple[SaveResult, str]:
-    """The same, with the figures that the job's log ends with where none were given; and a sentence on that."""
+    """The same, with the figures that the job's log ends with where none were given; and what is said of that log."""
     if view is None or ask.metrics is not None:
         return ask, ""
-    found, files = await log_analysis.figures(context, view)
+    found, files, texts = await log_analysis.figures(context, view)
     metrics, note = experiment_results.from_log(found, ", ".join(files[:3]) or "no output file could be read")
+    if ask.status == "success" and not view.tasks:
+        note += await anyio.to_thread.run_sync(success_in_doubt, view, texts)
     return ask.model_copy(update={"metrics": metrics}), note
 
 

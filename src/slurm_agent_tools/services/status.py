@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from slurm_agent_tools.errors import AgentToolsError, SlurmError, StorageError
+from slurm_agent_tools.errors import AgentToolsError, SlurmError, SlurmUnreachable, StorageError
 from slurm_agent_tools.insights import capacity
 from slurm_agent_tools.models.arguments import GetStatus, Section
 from slurm_agent_tools.models.job import Job
@@ -162,7 +162,7 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
         await context.db(context.store.mark_read, context.owner, "status", context.clock.now())
     drifted = await _drifted(context, caller, answers, fresh=ask.refresh)
     makers = _makers(context, answers)
-    sections = {name: _section(makers[name]) for name in makers if name in wanted}
+    sections = {name: _section(makers[name], answers.queue.error) for name in makers if name in wanted}
     if "jobs" in sections:
         sections["slurm"] = sections.pop("jobs")
         await _mark_shown(context, sections["slurm"], answers.managed)
@@ -237,11 +237,13 @@ def _makers(context: ClusterContext, answers: Answers) -> dict[str, Callable[[],
     }
 
 
-def _section(make: Callable[[], Any]) -> Any:
+def _section(make: Callable[[], Any], told: AgentToolsError | None) -> Any:
+    """A section, or its error: in brief where it is as of the queue, which the summary tells."""
     try:
         return make()
     except AgentToolsError as error:
-        return present.section_error(error)
+        same = isinstance(told, SlurmUnreachable) and error.code == told.code
+        return present.section_error(SlurmUnreachable("As `summary` says.") if same else error)
 
 
 def policy_section(loaded: LoadedPolicy) -> PolicySection:
@@ -314,10 +316,8 @@ def _slow(context: ClusterContext, verdict: LoadVerdict) -> list[Alert]:
     if verdict.kind == "calm":
         return []
     what = "answers slowly" if verdict.kind == "loaded" else "is not busy but lets our commands wait (a rate limit)"
-    message = (
-        f"The controller {what}: {verdict.seconds} s for one command. It is asked less: waits look"
-        f" {verdict.factor} times less often, and answers may be {context.slurm.age_limit:.0f} s old."
-    )
+    message = f"The controller {what}: {verdict.seconds} s for one command. It is asked less: waits look"
+    message += f" {verdict.factor} times less often, and answers may be {context.slurm.age_limit:.0f} s old."
     return [Alert(severity="medium", code=f"controller-{verdict.kind}", message=message)]
 
 
@@ -325,9 +325,7 @@ def _summary(answers: Answers, broken: list[str]) -> str:
     if answers.queue.error is not None:
         return f"Slurm could not be read: {answers.queue.error.message} {answers.queue.error.hint}".strip()
     own = answers.jobs.value()
-    text = (
-        f"{own.running_jobs} running and {own.pending_jobs} pending jobs;"
-        f" {own.slots_left} of {own.max_concurrent} slots left."
-    )
+    text = f"{own.running_jobs} running and {own.pending_jobs} pending jobs;"
+    text += f" {own.slots_left} of {own.max_concurrent} slots left."
     text += " Submissions are switched off in the policy." if answers.closed else ""
     return text + (f" Not readable: {', '.join(broken)}." if broken else "")

@@ -317,18 +317,19 @@ async def _without_slurm(context: ClusterContext, request: SubmissionRequest, er
 
 
 _WITHOUT_SLURM: Mapping[str, str] = {
-    "allow": "The policy allows this request as far as it can tell without Slurm, so nothing has to be corrected:"
-    " call again once Slurm answers",
+    "allow": "The policy allows this request as far as it can tell without Slurm{calm}: call again once Slurm answers",
     "approve": "By the policy a person has to agree to this request as well: call again once Slurm answers",
 }
 
 
 def _unsent(request: SubmissionRequest, error: SlurmError, *, by_person: bool) -> str:
     """Why nothing was sent, what the policy says all the same, and what comes next."""
-    message = f"{error.message.rstrip('.')}. Nothing was sent. {error.hint}".rstrip()
+    hint = error.hint.removesuffix("Nothing was changed.")
+    message = f"{error.message.rstrip('.')}. Nothing was sent. {hint}".rstrip(". ") + "."
     judged = _WITHOUT_SLURM.get(request.verdict.verdict)
     if judged is None:
         return f"{message} What the policy says against this request stands in `decision`."
+    judged = judged.format(calm="" if error.lasting else ", so nothing has to be corrected")
     return f"{message} {judged}{', or a person runs the lines of `manual_commands`' if by_person else ''}."
 
 

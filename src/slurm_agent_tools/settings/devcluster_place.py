@@ -51,6 +51,23 @@ def hint() -> str:
     )
 
 
+def where_unconfigured() -> str:
+    """What helps where Slurm's commands find no configuration: mostly the client kept SLURM_CONF from its server."""
+    there = hint().strip()
+    return there or (
+        "If your terminal exports SLURM_CONF, a client that hands no environment on takes it from `env` in its own"
+        f" file, or put `conf` below [slurm] into {user_file()}; for a cluster behind a login node, write"
+        f" [clusters.NAME] there. Else, {workstation_place.offer()}"
+    )
+
+
+def of_terminal(conf: Path | None) -> str:
+    """What a client's server may lack of a cluster that works here: SLURM_CONF, where no setting says the same."""
+    if conf is not None or "SLURM_CONF" not in os.environ:
+        return ""
+    return " SLURM_CONF is this terminal's: a client that hands no environment on needs it in `env` of its own file."
+
+
 def _runs(where: Path) -> bool:
     """Whether it was brought up and its controller lives: a number that another process got since does not count."""
     try:

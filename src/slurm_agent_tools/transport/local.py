@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 
 import anyio.to_thread
 
-from slurm_agent_tools.errors import SlurmMissing, StorageError
+from slurm_agent_tools.errors import SlurmMissing, SlurmUnconfigured, StorageError
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events, safe_open
 from slurm_agent_tools.transport import process
@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 _NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}  # the last: a pipe that nobody reads
 _LOOKS = 20
+_UNCONFIGURED = b": Could not establish a configuration source"
 
 
 class LocalRunner:
@@ -57,7 +58,7 @@ class LocalRunner:
         max_output: int = 64 * 2**20,
         on_output: OnOutput | None = None,
     ) -> Completed:
-        """Run one command; `env` is added to the allow-list. Raises SlurmMissing."""
+        """Run one command; `env` is added to the allow-list. Raises SlurmMissing and SlurmUnconfigured."""
         program = self._find(argv[0])
         try:
             ended = await process.run(
@@ -70,7 +71,20 @@ class LocalRunner:
             ) from error
         _log.debug("slurm command", command=argv[0], words=list(argv[1:3]), exit_code=ended.exit_code,
                    seconds=round(ended.seconds, 4))  # fmt: skip
+        if ended.exit_code and argv[0] in SLURM_COMMANDS and _UNCONFIGURED in ended.stderr:
+            self._tell_unconfigured()
         return Completed(tuple(argv), ended.exit_code, ended.stdout, ended.stderr, ended.seconds, ended.truncated)
+
+    def _tell_unconfigured(self) -> None:
+        """Raises SlurmUnconfigured where nothing names a configuration; one that is named may come back by itself."""
+        from slurm_agent_tools.settings import devcluster_place, workstation_place  # noqa: PLC0415 - for this failure alone
+
+        if "SLURM_CONF" not in self._base and not workstation_place.other_slurm():
+            raise SlurmUnconfigured(
+                "Slurm's commands find no configuration: SLURM_CONF is not set for this process, and this machine has"
+                " no /etc/slurm/slurm.conf.",
+                hint=devcluster_place.where_unconfigured(),
+            )
 
     def _find(self, name: str) -> str:
         if self._bin_dir is not None and name in SLURM_COMMANDS:
@@ -85,8 +99,8 @@ class LocalRunner:
 
         raise SlurmMissing(
             f"{name} is not installed here",
-            hint=f"{devcluster_place.hint()}Work on a machine with Slurm's commands, or set slurm.bin_dir; on Linux,"
-            f" {workstation_place.offer()}",
+            hint=f"{devcluster_place.hint()}On Linux, {workstation_place.offer()}."
+            " Else work on a machine with Slurm's commands, or set slurm.bin_dir.",
         )
 
 

@@ -217,7 +217,8 @@ def test_the_agent_of_vs_code_can_edit_and_execute():
 
 
 @pytest.mark.parametrize("name", ["cursor", "codex", "gemini", "zed", "windsurf", "goose", "claude-desktop", "other"])
-def test_the_page_of_a_client_shows_what_init_gives(tmp_path, capsys, name):
+def test_the_page_of_a_client_shows_what_init_gives(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.delenv("SLURM_CONF", raising=False)
     page = (ROOT / f"docs/get-started/{name.removesuffix('-desktop')}.md").read_text()
     client = CLIENTS[name]
     shown, *_ = re.findall(r"```(?:json|toml|yaml)\n(.*?)\n```", page, re.DOTALL)
@@ -226,3 +227,20 @@ def test_the_page_of_a_client_shows_what_init_gives(tmp_path, capsys, name):
     body = told(tmp_path, capsys, "--client", name)
     given = (tmp_path / client.config).read_text() if client.config else body["personal"][0]["lines"]
     assert shown == re.sub(r'"[^"\n]*/slurm-agent-tools"', '"/bin/slurm-agent-tools"', given).strip()
+
+
+@pytest.mark.parametrize("name", ["windsurf", "goose", "claude-desktop", "other"])
+def test_a_slurm_conf_of_the_terminal_stands_in_the_lines_for_a_persons_own_file(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.setenv("SLURM_CONF", "/srv/a b/slurm.conf")
+    entry = connected(tmp_path, capsys, name)
+
+    given = entry["envs" if name == "goose" else "env"]
+    assert (given["SLURM_CONF"], given["SLURM_AGENT_PROJECT_ROOT"]) == ("/srv/a b/slurm.conf", str(tmp_path))
+
+
+def test_who_writes_into_a_file_of_their_own_is_not_told_to_open_the_folder(tmp_path, capsys):
+    own, usual = ("\n".join(told(tmp_path, capsys, *words)["next"]) for words in (("--client", "other"), ()))
+
+    assert "Start your client anew, once its own file has the lines above. Then ask:" in own
+    assert "Open this folder" not in own
+    assert "Open this folder in your client (VS Code, `claude`)" in usual

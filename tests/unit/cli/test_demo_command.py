@@ -13,7 +13,7 @@ from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import demo_command, demo_project
 from slurm_agent_tools.cli.commands.demo_command import DemoOutput
 from slurm_agent_tools.cli.commands.demo_project import DemoProject, make, write_files
-from slurm_agent_tools.devcluster import definition
+from slurm_agent_tools.devcluster import definition, lifecycle
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
 from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
@@ -181,3 +181,18 @@ def test_a_client_starts_our_server_in_the_project(ground: Cluster):
     assert [server.command, *server.args][-3:] == ["-m", "slurm_agent_tools", "serve"]
     assert str(server.cwd) == str(ground.project)
     assert server.env["SLURM_CONF"] == str(ground.conf)
+
+
+def test_where_roots_program_cannot_be_read_by_others_the_demo_refuses_before_it_brings_anything_up(
+    monkeypatch, capsys
+):
+    async def up(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(lifecycle, "up", up)
+    monkeypatch.setattr(lifecycle, "closed_to_demo", lambda: Path("/root/.local"))
+
+    assert main.main(["demo", "--yes"]) == 1
+    told = capsys.readouterr().err
+    assert "who cannot read /root/.local" in told
+    assert "Run `make demo` in a clone that every user can read" in told

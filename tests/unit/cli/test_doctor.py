@@ -115,6 +115,25 @@ def test_a_cluster_is_told_by_the_name_that_get_status_gives_it_as_well(
     assert told in capsys.readouterr().out
 
 
+def test_a_slurm_conf_of_the_terminal_alone_is_told_with_the_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = {"name": "walls", "ok": True, "seen": "No wall holds.", "todo": ""}
+
+    async def reached(*_: object) -> dict[str, dict[str, object]]:
+        return {"local": {"reachable": True, "steps": [wall]}}
+
+    monkeypatch.setattr(doctor_command, "_clusters", reached)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    main.main(["doctor"])
+    assert "SLURM_CONF" not in capsys.readouterr().out
+    monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
+    main.main(["doctor"])
+    out = capsys.readouterr().out
+    assert "within the policy. SLURM_CONF is this terminal's: a client that hands no environment on needs it" in out
+    assert "  note walls      No wall holds." in out
+
+
 def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["doctor"]) == 1
     out = capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import first_contact
+from slurm_agent_tools.devcluster import folders, workstation
 from slurm_agent_tools.settings import devcluster_place, load, setting_sources, workstation_place
 
 
@@ -162,3 +163,19 @@ def test_a_misspelt_setting_or_key_of_a_policy_is_taken_for_the_nearest(
 
     assert main.main(["policy", "show"]) == 2
     assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_a_workstation_that_is_up_is_not_brought_up(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = workstation_place.WorkstationPlace(machine / "workstation")
+    monkeypatch.setattr(workstation_place, "find", lambda: place)
+    assert first_contact.machine(load()).steps[0][0] == "workstation up"
+
+    monkeypatch.setattr(workstation, "running", lambda _: True)
+    assert [words for words, _ in first_contact.machine(load()).steps] == ["doctor", "get_status"]
+
+
+def test_root_is_not_offered_a_demo_that_would_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for unread, offered in (([], True), ([Path("/root/.local")], False)):
+        monkeypatch.setattr(folders, "unread_by", lambda _, found=unread: found)
+        assert ("demo" in [words for words, _ in first_contact.machine(load()).steps]) is offered

@@ -108,6 +108,8 @@ def test_readable_means_every_folder_above_can_be_entered(tmp_path):
     assert definition.readable_by(me, file)
     if os.geteuid() == 0:
         assert not definition.readable_by("nobody", file)
+        assert not definition.readable_by("who-is-not-there-yet", file)
+    assert definition.readable_by("who-is-not-there-yet", Path("/"))
     closed.chmod(0o000)
     assert not definition.readable_by(me, closed)
     closed.chmod(0o700)

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.diagnosis.records import GIB, MIB, job, log, step
 
 from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.diagnosis.log_advice import memory_in_use
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.models.request import Resources
 
@@ -58,6 +59,37 @@ def test_memory_counts_what_slurm_said_in_the_log_was_in_use():
     text = log("slurmstepd: error: Step 71.0 exceeded memory limit (2097152 > 1048576), being killed")
 
     assert larger_memory(asked(memory_per_node_bytes=GIB), [text]).directive == "#SBATCH --mem=2458M"
+
+
+@pytest.mark.parametrize(
+    ("line", "has", "used"),
+    [
+        ("Job 12 exceeded memory limit (403787776 > 104857600), being killed", 100 * MIB, 403787776),  # 22.05: bytes
+        ("StepId=12.batch exceeded memory limit (403787776 > 104857600), being killed", 8 * GIB, 403787776),
+        ("Step 12.0 exceeded memory limit (139264 > 102400), being killed", 100 * MIB, 136 * MIB),  # before: KiB
+        ("Step 12.0 exceeded memory limit (139264 > 102400), being killed", None, 136 * MIB),
+        ("Job 12 exceeded memory limit (9437184 > 8388608), being killed", 8 * GIB, 9 * GIB),
+        ("Job 12 exceeded memory limit (9437184 > 8388608), being killed", None, 9 * GIB),  # nobody asks for 8M
+        ("Job 12 exceeded memory limit (209715200 > 104857600), being killed", 100 * GIB, 200 * GIB),
+        ("Job 12 exceeded memory limit (209715200 > 104857600), being killed", 500 * GIB, 0),  # a step's 100M or 100G
+        ("Job 12 exceeded memory limit (209715200 > 104857600), being killed", None, 0),
+        ("Job 12 exceeded memory limit (68719476736 > 34359738368), being killed", None, 64 * GIB),
+        ("Job 12 exceeded memory limit (68719476736 > 34359738368), being killed", 4 * GIB, 0),  # more than it has
+    ],
+)
+def test_the_unit_of_slurms_sampled_limit_is_told_by_the_limit_itself(line, has, used):
+    assert memory_in_use([log(f"slurmstepd: error: {line}")], has) == used
+
+
+@pytest.mark.proves("proposals-have-grounds")
+def test_the_log_and_the_accounting_lead_to_one_proposal_where_slurm_writes_bytes():
+    peak = step("batch", "FAILED", max_rss_bytes=403787776)
+    part = replace(asked(memory_per_node_bytes=100 * MIB), steps=(peak,))
+    text = log("slurmstepd: error: Job 12 exceeded memory limit (403787776 > 104857600), being killed")
+
+    assert larger_memory(part, [text]) == larger_memory(part)
+    assert larger_memory(part, [text]).directive == "#SBATCH --mem=463M"
+    assert "the 385.1M that was used or wanted" in larger_memory(part, [text]).why
 
 
 def test_nothing_is_proposed_where_the_request_is_not_known():

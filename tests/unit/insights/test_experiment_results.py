@@ -105,6 +105,14 @@ def test_a_file_that_is_no_result_is_named(data):
         experiment_results.parse_record(data, "results/x.json")
 
 
+def test_what_is_calculated_of_metrics_is_told_to_six_digits():
+    base, target = record(metrics={"acc": 0.7, "big": 1e308}), record("next", metrics={"acc": 0.8, "big": -1e308})
+    changes, _ = experiment_results.compare_metrics(base, target, metrics_only=True)
+
+    assert (changes["acc"].change, changes["acc"].percent) == (0.1, 14.2857)
+    assert (changes["big"].change, changes["big"].percent) == (None, None)
+
+
 def test_metrics_are_compared_where_both_are_numbers():
     base = record(metrics={"loss": 0.5, "acc": 0, "note": "a", "gone": 1, "ok": True, "deep": {"f1": -2.0}})
     target = record("next", metrics={"loss": 0.25, "acc": 1, "note": "b", "new": 2, "ok": False, "deep": {"f1": -1.0}})

@@ -41,7 +41,8 @@ def test_the_figures_of_five_runs_are_those_worked_out_by_hand():
 def test_fewer_runs_than_five_advise_nothing(number):
     advice = size_from_runs(runs(number), ASKED)
     assert (advice.basis, advice.enough, advice.recommended) == (number, False, None)
-    assert advice.summary.startswith(f"Too few runs: {number} completed run")
+    rests = "1 completed run" if number == 1 else f"{number} completed runs"
+    assert advice.summary == f"Too few runs: {rests}, 5 are needed to say what to ask for."
 
 
 def test_the_tasks_of_an_array_are_runs():

@@ -6,7 +6,7 @@ import pytest
 from tests.effort import whole
 from tests.unit.planning.histories import ended, habits
 
-from slurm_agent_tools.planning.calibration import calibration
+from slurm_agent_tools.planning.calibration import calibration, too_few
 from slurm_agent_tools.planning.predict_run import (
     GRACE,
     RunPredictor,
@@ -149,10 +149,18 @@ def test_intervals_hold_as_often_as_they_say(seed, burst):
     assert 0.77 <= judged.share <= 0.83
 
 
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [(0, "no earlier estimate has"), (1, "only 1 earlier estimate has"), (2, "only 2 earlier estimates have")],
+)
+def test_too_few_estimates_are_counted_in_words(answers, told):
+    assert too_few(answers) == f"{told} been compared with what happened"
+
+
 def test_raw_quantiles_are_never_shown():
     said = told(*(ended(number, 600 + number) for number in range(1, 19))).estimate(asked())
     assert (said.low, said.median, said.high) == (None, None, None)
-    assert "0 earlier estimates" in said.reason
+    assert said.reason == "no earlier estimate has been compared with what happened"
     assert "raw" not in repr(said)
     assert "similar" not in repr(said)
 

@@ -23,7 +23,7 @@ STEP = re.compile(
     r'|(?:Call analyze_log with job_id="(?P<analyse>[^"]+)"\.)'
     r"|(?P<status>Call get_status\b)"
     r"|(?P<generate>Call generate_script, )"
-    r"|(?:Change (?P<change>\S+) as the diagnosis of job \d+ says)"
+    r"|(?:Change (?P<change>\S+) itself, if the cause of job \d+ lies in it, then submit it again\.$)"
     r"|(?:Shorten (?P<shorten>\S+) to at most (?P<size>\S+):)"
     r"|(?:Save at most (?P<save>[^:]+):)"
     r"|(?:Run `(?P<run>sed -i .+)`\.$)"

@@ -165,6 +165,19 @@ def test_a_reason_on_a_directive_does_not_excuse_sending_a_failed_script_again()
     assert answer(plain(now=again, justification="the driver was mended"), "auto-retry").outcome == "pass"
 
 
+def test_a_failed_script_may_stay_as_it_is_where_something_else_was_corrected():
+    plan = plain(now=live())
+    assert plan.reading is not None
+    run = past("12", script_sha256=plan.reading.sha256, failed=True, analysed=True, category="python-exception")
+    remedy = answer(plain(now=live(history=(run,))), "auto-retry").remedy
+
+    assert remedy is not None
+    assert "as the diagnosis" not in remedy
+    assert f"Change {plan.reading.path} itself, if the cause of job 12 lies in it, then submit it again." in remedy
+    assert "Or keep it, and say what was corrected elsewhere, for instance in the program that it runs:" in remedy
+    assert 'Call again with justification="' in remedy
+
+
 def test_a_success_between_failures_ends_the_row():
     bad = {"failed": True, "category": "timeout", "analysed": True, "script_path": "x"}
     rows = (past("4", **bad), past("3", failed=False, script_path="x"), past("2", **bad), past("1", **bad))

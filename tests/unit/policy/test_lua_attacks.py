@@ -89,6 +89,14 @@ def test_each_node_gets_the_cpus_of_all_tasks_that_may_be_on_it(program: str):
     assert admitted(text, submission(USER, **gpus, **even, tres_per_task="gres:gpu:1"), program=program) == [True]
 
 
+def test_cpus_of_tasks_beyond_those_of_the_gpus_bring_more_gpus():
+    asked = {"time_limit": 5, "environment": {}, "mem_per_tres": "gres:gpu:1024"}
+    asked |= {"tres_per_job": "gres:gpu:3", "cpus_per_tres": "gres:gpu:1"}
+    assert admitted(plugin(), submission(USER, **asked, num_tasks=3, min_cpus=3)) == [True]
+    assert admitted(plugin(), submission(USER, **asked, num_tasks=16, min_cpus=16)) == [False]
+    assert admitted(plugin(), submission(USER, **asked, num_tasks=16, min_cpus=16, min_nodes=1, max_nodes=1)) == [True]
+
+
 def test_cpus_that_no_task_accounts_for_may_all_be_on_one_node():
     loose = {"num_tasks": 2, "min_nodes": 2, "max_nodes": 2, "min_cpus": 64}
     assert admitted(plugin(None), submission(USER, **PER_CPU, **loose)) == [False]

@@ -98,3 +98,12 @@ def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int]):
     source = TicketSource.parse("files:/nonexistent")
     refused = run(Site(tickets=source, **site), _FITS, calls)  # type: ignore[arg-type]
     assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
+
+
+def test_the_fewest_nodes_that_later_versions_write_for_tasks_by_node_are_no_range():
+    """Of -n8 --ntasks-per-node=4 sbatch of 24.11 and 26.05 writes `min_nodes` and no `max_nodes` (measured)."""
+    asked = {"num_tasks": 8, "min_cpus": 8, "ntasks_per_node": 4, "min_mem_per_cpu": 1024}
+    written = ({}, {"min_nodes": 2}, {"min_nodes": 2, "max_nodes": 2}, {"min_nodes": 2, "max_nodes": 8})
+    calls = [f"COUNT(blank({lua_host.literal(asked | more)}))" for more in written]
+    rows = [line.split() for line in run(Site(), _COUNT, calls)]
+    assert [(nodes, cpus) for _, cpus, nodes, _ in rows] == [("2", "8"), ("2", "8"), ("2", "8"), ("8", "32")]

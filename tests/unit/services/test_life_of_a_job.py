@@ -186,7 +186,8 @@ async def test_a_failed_job_is_diagnosed_from_its_own_log(scene: Scene):
     assert [file.path for file in reply.files] == ["logs/x.out"]
     assert any("No module named 'torch'" in line.text for line in reply.diagnosis.evidence)
     assert f'save_result with status="failed" and job_id="{number}"' in reply.diagnosis.suggestions[-1]
-    assert reply.summary == f"Job {number} (FAILED): missing-module (confidence 0.80), see logs/x.out line 3."
+    told = "missing-module: \"ModuleNotFoundError: No module named 'torch'\" (confidence 0.80), see logs/x.out line 3."
+    assert reply.summary == f"Job {number} (FAILED): {told}"
     assert not any(reply.summary in text for text in (reply.diagnosis.explanation, *reply.diagnosis.suggestions))
     run = scene.context.store.by_key(scene.context.owner, "k")
     assert (run.category, run.analysed.date()) == ("missing-module", scene.slurm.clock.now().date())
@@ -211,7 +212,8 @@ async def test_a_file_of_the_project_is_analysed_by_its_path(scene: Scene):
     scene.write("logs/old.log", MISSING)
     reply = await scene.analyse(path="logs/old.log")
     assert (reply.diagnosis.category, reply.job) == ("missing-module", None)
-    assert reply.summary == "logs/old.log: missing-module (confidence 0.70), see logs/old.log line 2."
+    told = "missing-module: \"ModuleNotFoundError: No module named 'torch'\" (confidence 0.70)"
+    assert reply.summary == f"logs/old.log: {told}, see logs/old.log line 2."
 
 
 async def test_exactly_one_thing_is_analysed(scene: Scene):

@@ -15,6 +15,7 @@ from tests.unit.slurm.clocks import queued
 from slurm_agent_tools.models.arguments import AnalyzeLog, GetStatus
 from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.services import log_analysis, running_job
 from slurm_agent_tools.units import parse_job_id
 
@@ -307,8 +308,43 @@ async def test_a_job_that_ended_well_failed_in_nothing(scene: Scene):
     broken = await failed(scene, args=["other"])
     summary = (await scene.analyse(job_id=broken)).summary
     assert re.fullmatch(
-        rf"Job {broken} \(FAILED\): missing-module \(confidence 0\.\d\d\), see logs/x\.out line \d+\.", summary
+        rf"Job {broken} \(FAILED\): missing-module: \".+torch'\" \(confidence 0\.\d\d\), see logs/x\.out line \d+\.",
+        summary,
     )
+
+
+CRASHED = """Traceback (most recent call last):
+  File "/home/alice/project/bad.py", line 7, in <module>
+    size = options["batch_size"]
+KeyError: 'batch_size'
+"""
+
+
+async def test_a_traceback_behind_an_exit_code_0_is_told_in_the_first_line(scene: Scene):
+    scene.slurm.next_job(after=10, output="done\n", errors=CRASHED)
+    number = await sent(scene, seconds=60)
+
+    reply = await scene.analyse(job_id=number)
+    saved = await scene.box.call("save_result", SaveResult(name="run", status="success", job_id=number))
+
+    assert reply.diagnosis.category == "none"
+    assert reply.summary == (
+        f"Job {number} (COMPLETED): Slurm says that it completed, but its log shows \"KeyError: 'batch_size'\" near its"
+        " end. The program may have failed although the script ended with 0."
+    )
+    assert "But its log shows \"KeyError: 'batch_size'\" near its end" in saved.summary
+
+
+async def test_errors_that_a_completed_job_went_on_behind_are_told_beside_what_slurm_knows(scene: Scene):
+    scene.slurm.next_job(after=10, output=f"{CRASHED}done\n")
+    number = await sent(scene, seconds=60)
+
+    reply = await scene.analyse(job_id=number)
+    saved = await scene.box.call("save_result", SaveResult(name="run", status="success", job_id=number))
+
+    told = "nothing failed as far as Slurm knows, but its log holds lines that tell of errors."
+    assert reply.summary == f"Job {number} (COMPLETED): {told}"
+    assert "near its end" not in saved.summary
 
 
 async def test_of_many_parts_that_failed_the_first_eight_are_read(scene: Scene):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene
 
+from slurm_agent_tools.devcluster.fake.answering import Fault
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.errors import InputError, SlurmMissing, SlurmRefused, StorageError
+from slurm_agent_tools.errors import InputError, SlurmMissing, SlurmRefused, SlurmUnconfigured, StorageError
 
 REQUEUE = f"{HEAD}#SBATCH --requeue\nsleep 60\n"
 REASON = "the model does not fit into less"
@@ -265,7 +266,23 @@ async def test_a_dry_run_where_slurm_is_away_leaves_no_script(scene: Scene):
 
     assert (reply.status, reply.blocker, reply.artifacts) == ("blocked", "cluster_unreachable", [])
     assert "slurm controller" in reply.reason
+    assert reply.reason.count("Nothing was") == 1
     assert reply.reason.endswith("so nothing has to be corrected: call again once Slurm answers.")
+
+
+async def test_where_no_configuration_of_slurm_is_found_waiting_is_not_said_to_mend_it(scene: Scene):
+    gone = SlurmUnconfigured("Slurm's commands find no configuration.", hint="Write SLURM_CONF into `env`")
+    for command in ("squeue", "scontrol", "sinfo", "sbatch"):
+        scene.slurm.faults.add(Fault(command, None, error=gone))
+
+    reply = await scene.submit(look=False, dry_run=True)
+    status = await scene.status(["jobs", "queue", "partitions"])
+
+    assert "no configuration. Nothing was sent. Write SLURM_CONF into `env`. The policy allows this" in reply.reason
+    assert "nothing has to be corrected" not in reply.reason
+    assert status.summary.endswith("Slurm's commands find no configuration. Write SLURM_CONF into `env`")
+    said = [section.error.message for section in (status.slurm, status.queue, status.partitions)]
+    assert said == ["As `summary` says."] * 3
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,6 @@ def _words(value: object) -> str:
     return str(value)
 
 
-# --- The steps of the demo. Each one calls our tools over MCP, says what they answered, and asks Slurm ----------------
-
-
 Body = dict[str, Any]
 
 
@@ -260,9 +257,6 @@ async def play(guest: DemoAgent) -> None:
     guest.paper.check("sacct and squeue: new jobs", made, [job for job in after if job not in before])
 
 
-# --- Bring a devcluster up, play the demo on it, take it down again ---------------------------------------------------
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `demo`."""
     parser.description = "Show the whole way on a private real Slurm: 0 when all that our tools say is what Slurm says."
@@ -273,6 +267,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(args: argparse.Namespace) -> int:
     """Play it; 0 when every check agreed, else 1. DevclusterError where there can be no cluster."""
+    lifecycle.open_to_demo()
     # A closed terminal or a plain kill must take the cluster down just as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)

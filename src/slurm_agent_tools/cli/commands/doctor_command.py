@@ -23,7 +23,7 @@ from slurm_agent_tools.api.context_registry import (
 from slurm_agent_tools.cli.commands.doctor_steps import check_steps, client_steps, slurm_name
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable, StorageError
-from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
+from slurm_agent_tools.settings import MemorySettings, Settings, devcluster_place, load, sources
 from slurm_agent_tools.transport.base import asker
 
 DONE, FAILED = 0, 1
@@ -132,7 +132,9 @@ def _verdict(settings: Settings, problem: str | None, clusters: Mapping[str, Map
     for name, found in clusters.items():
         if found["reachable"]:
             where = _named(name, found)
-            yield f"Works: an agent in {settings.project_root} can use the cluster {where}, within the policy."
+            one = settings.clusters.get(name)
+            more = "" if one and (one.host or one.slurm.conf) else devcluster_place.of_terminal(settings.slurm.conf)
+            yield f"Works: an agent in {settings.project_root} can use the cluster {where}, within the policy.{more}"
         else:
             step = found["steps"][-1]
             yield f"Does not work: cluster {name}, at the step {step['name']} (below: what to do)."
@@ -178,6 +180,7 @@ def _pieces(body: Mapping[str, Any], *, every: bool) -> list[render.Piece]:
         for piece in _way_told(f"cluster {_named(name, found)}:", found["steps"])
     ]
     rest = len(body["settings"]) - len(said)
+    more = f"  {rest} more are as they come: slurm-agent-tools doctor --settings"
     return [
         *(render.Line(render.plain(line), "ok" if line.startswith("Works") else "failed") for line in body["verdict"]),
         *ways,
@@ -186,18 +189,16 @@ def _pieces(body: Mapping[str, Any], *, every: bool) -> list[render.Piece]:
         *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
         render.Line("settings:", "heading"),
         render.table(("setting", "value", "from"), rows, told),
-        *(
-            [render.Line(f"  {rest} more are as they come: slurm-agent-tools doctor --settings", "faint")]
-            if rest
-            else []
-        ),
+        *([render.Line(more, "faint")] if rest else []),
     ]
 
 
 def _way_told(title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[render.Line]:
     yield render.Line(render.plain(title), "heading")
     for step in found:
-        text = f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        mark = "NO " if not step["ok"] else "note" if step["name"] == "walls" else "ok "
+        named = f"{mark} {step['name']}"
+        text = f"  {named:<15} {step['seen']}"
         yield render.Line(render.plain(text), "ok" if step["ok"] else "failed")
         if step["todo"]:
             yield render.Line(render.plain(f"      {step['todo']}"))

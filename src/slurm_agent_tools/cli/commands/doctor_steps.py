@@ -105,11 +105,8 @@ async def _name_and_port(place: SshTransport) -> list[CheckStep]:
     try:
         found = await anyio.getaddrinfo(goal.host, goal.port)
     except OSError:
-        raise _Failed(
-            CheckStep(
-                "name", ok=False, seen=f"{goal.host} is not a known name", todo="Check `host`, the network and VPN."
-            )
-        ) from None
+        todo = "Check `host`, the network and VPN."
+        raise _Failed(CheckStep("name", ok=False, seen=f"{goal.host} is not a known name", todo=todo)) from None
     name = CheckStep("name", ok=True, seen=f"{goal.host} is {found[0][4][0]}")
     try:
         with anyio.fail_after(place.settings.connect_timeout):
@@ -145,10 +142,10 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
 
 async def _commands(place: Transport) -> list[CheckStep]:
     done = await place.runner.run(["sinfo", "--version"])
-    here = f"{devcluster_place.hint()}Set {PREFIX}SLURM__BIN_DIR or {PREFIX}SLURM__CONF,"
-    here += f" or bin_dir or conf below [slurm] in {user_file()};"
-    here += " for a cluster behind a login node, write [clusters.NAME] there;"
-    here += f" {workstation_place.offer()}"
+    own = workstation_place.offer()
+    here = f"{devcluster_place.hint()}{own[0].upper()}{own[1:]}. Else set {PREFIX}SLURM__BIN_DIR or"
+    here += f" {PREFIX}SLURM__CONF, or bin_dir or conf below [slurm] in {user_file()};"
+    here += " for a cluster behind a login node, write [clusters.NAME] there."
     there = f"Set bin_dir or conf in {user_file()}, below [clusters.NAME.slurm]."
     todo = "" if done.exit_code == 0 else there if isinstance(place, SshTransport) else here
     return [CheckStep("slurm", ok=not todo, seen=_said(done), todo=todo)]

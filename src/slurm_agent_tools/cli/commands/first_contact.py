@@ -62,14 +62,16 @@ def machine(settings: Settings) -> MachineState:
     usual, far = settings.cluster, {name: one.host for name, one in settings.clusters.items() if one.host}
     ask = ("doctor", "does all of it work? what does not, and what to do")
     look = ("get_status", "jobs, queue, GPUs, and whether to submit now")
-    demo = ("demo", "the whole way in two minutes, on a private Slurm that it takes down again")
     if far:
         named = ", ".join(f"{name} (over SSH: {host})" for name, host in sorted(far.items()))
         step = ("sync push", "bring this folder's files to the cluster")
         return MachineState("login", f"its settings name the cluster {named}", (ask, step, look))
     if usual == workstation_place.NAME:
-        up = ("workstation up", "bring its Slurm up, where it is down")
-        return MachineState("workstation", "it is a cluster of its own (workstation)", (up, ask, look))
+        from slurm_agent_tools.devcluster import workstation  # noqa: PLC0415 - most machines are none
+
+        down = workstation.asleep(settings.clusters[usual].slurm)
+        up = [("workstation up", "bring its Slurm up, which is down")] if down else []
+        return MachineState("workstation", "it is a cluster of its own (workstation)", (*up, ask, look))
     if place := _slurm(settings):
         return MachineState("slurm", f"Slurm's commands are in {place}", (ask, look))
     if devcluster_place.unused():
@@ -83,12 +85,22 @@ def machine(settings: Settings) -> MachineState:
     if all(_program(name) for name in _DAEMONS):
         own = (words, "make this machine a cluster of its own, with its cores, memory and GPUs")
         return MachineState(
-            "parts", "no cluster, but all that one of its own needs", (private if root else own, demo, write)
+            "parts", "no cluster, but all that one of its own needs", (private if root else own, *_demo(), write)
         )
     own = (words, "make it a cluster of its own; says first which packages it needs")
     return MachineState(
-        "nothing", "no Slurm here, and no cluster in the settings", (demo, private if root else own, write)
+        "nothing", "no Slurm here, and no cluster in the settings", (*_demo(), private if root else own, write)
     )
+
+
+def _demo() -> list[tuple[str, str]]:
+    """The step that plays the demo; none where root's would fail, as an ordinary user cannot read this program."""
+    demo = ("demo", "the whole way in two minutes, on a private Slurm that it takes down again")
+    if not workstation_place.is_root():
+        return [demo]
+    from slurm_agent_tools.devcluster import lifecycle  # noqa: PLC0415 - for root alone; it needs POSIX
+
+    return [demo] if lifecycle.closed_to_demo() is None else []
 
 
 def _slurm(settings: Settings) -> Path | None:

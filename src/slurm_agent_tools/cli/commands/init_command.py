@@ -48,7 +48,7 @@ _NEXT = (
     "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
     "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own,",
     "slurm-agent-tools devcluster up --yes        # or a private Slurm to try things on, for root as well",
-    "Open this folder in your client (VS Code, `claude`): the server is found by its client file. Then ask:",
+    "{opened}. Then ask:",
     f"  Submit {_EXAMPLE}, wait for it, and save its metrics as the result `example`.",
 )
 
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if args.campaign is None:
         notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder, clients), *_not_handed_on(folder)]
     personal = list(_personal(folder, clients))
-    after = _next(tutorial=args.tutorial) if args.campaign is None else _campaign_next(args.campaign)
+    after = _next(clients, tutorial=args.tutorial) if args.campaign is None else _campaign_next(args.campaign)
     following = [*_way_to(folder), *after]
     if args.json:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": following}
@@ -125,8 +125,12 @@ def _campaign_files(kind: str) -> dict[str, str | None]:
     return {**{path: path for path in own}, "scripts/slurm/generated/.gitkeep": None, "logs/slurm/.gitkeep": None}
 
 
-def _next(*, tutorial: bool) -> tuple[str, ...]:
-    return (*_NEXT, *((_BROKEN,) if tutorial else ()), *_LATER)
+def _next(clients: Sequence[str], *, tutorial: bool) -> tuple[str, ...]:
+    opened = "Open this folder in your client (VS Code, `claude`): the server is found by its client file"
+    if all(CLIENTS[name].personal for name in clients):
+        opened = "Start your client anew, once its own file has the lines above"
+    steps = (line.format(opened=opened) for line in _NEXT)
+    return (*steps, *((_BROKEN,) if tutorial else ()), *_LATER)
 
 
 def _campaign_next(kind: str) -> tuple[str, ...]:

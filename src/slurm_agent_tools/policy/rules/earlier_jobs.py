@@ -101,10 +101,11 @@ def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) ->
 
 
 def _change(first: str, run: PastRun, script: str) -> str:
-    """After the steps of `first`: correct the script, or say what else is different now."""
-    correct = f"{first}Change {script} as the diagnosis of job {run.job_id} says, then submit it again."
+    """After the steps of `first`: correct the script, or say what was corrected outside it."""
+    correct = f"{first}Change {script} itself, if the cause of job {run.job_id} lies in it, then submit it again."
     unchanged = f"{first}{call_again('justification', WHAT_CHANGED)}"
-    return ways(correct, ("keep the script, where the cause lay outside it", unchanged))
+    elsewhere = "keep it, and say what was corrected elsewhere, for instance in the program that it runs"
+    return ways(correct, (elsewhere, unchanged))
 
 
 def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Judgement | None:
