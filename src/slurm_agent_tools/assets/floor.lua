@@ -38,6 +38,7 @@ local HIDDEN = {
 -- Among bitflags. With it Slurm may choose more nodes than are counted here: 26.05 gives `--gpus=1 --spread-job` a GPU on
 -- each of two nodes, and the slurmctld of 24.11 ends over it with a segmentation fault.
 local SPREAD_JOB = slurm.SPREAD_JOB or 256
+local ENFORCE_BINDING = slurm.GRES_ENFORCE_BIND or 16
 
 -- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
 local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
@@ -106,8 +107,8 @@ local function on_cores(cpus)
   return ceil(cpus, THREADS_PER_CORE) * THREADS_PER_CORE
 end
 
--- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
-local function shape_of(get)
+-- What shape_of tells, but for CPUs that come with GPUs of several nodes.
+local function counted(get)
   local shape = {
     of_job = positive(of_gpus(get("tres_per_job"))),
     of_node = positive(math.max(of_gpus(get("tres_per_node")) or 0, of_gpus(get("gres")) or 0)),
@@ -122,13 +123,14 @@ local function shape_of(get)
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
   local guessed, cpus = get("num_tasks_guessed"), get("min_cpus") or 0
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
-  local listed = count_nodes(get("req_nodes"))
+  local listed, least = count_nodes(get("req_nodes")), nodes
   nodes = math.max(nodes, listed)
   if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
-  local ranged = limit and limit ~= named -- later versions of sbatch write the fewest nodes of tasks by node themselves
+  local ranged = limit ~= nil and limit ~= named -- sbatch of 24.11 writes the fewest nodes of tasks by node itself
   if tasks and shape.tasks_per_node and not (named and limit) then
     nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node))
   end
+  shape.ranged, shape.least_nodes = ranged, least -- of more nodes in a list than -N says, Slurm takes so many
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
@@ -160,14 +162,15 @@ local function shape_of(get)
     most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
   end
   -- All tasks by node are on each node. Only where there are a number of GPUs in all, fewer on each are taken from more.
-  if shape.tasks_per_node and tasks and not shape.of_job and not ranged then most = math.min(most, nodes) end
+  local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu)
+  if filled and not shape.of_job and not ranged then most = math.min(most, nodes) end
   shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
   shape.most_nodes = math.max(nodes, most)
   -- Slurm gives each node the CPUs of all tasks that may be on it, however few tasks there are.
   shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
   shape.idle_tasks = tasks and shape.tasks < shape.tasks_of_node * nodes
   -- CPUs that no task accounts for may all be on one node.
-  shape.loose_cpus = tasks and not guessed and cpus > shape.tasks * shape.cpus_per_task and cpus - (nodes - 1) or 0
+  shape.loose_cpus = tasks and not guessed and cpus > shape.tasks * shape.cpus_per_task and cpus - (least - 1) or 0
   shape.cpus = math.max(
     shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, cpus,
     math.max(shape.cpus_per_node, shape.tasks_of_node * shape.cpus_per_task) * shape.most_nodes)
@@ -185,8 +188,9 @@ local function gpu_bounds(shape)
     return shape.of_socket, math.max(gpus, shape.of_socket * shape.sockets * most)
   end
   if shape.of_task then
-    local counted = shape.cpus_per_node > shape.cpus_per_task * shape.tasks_of_node -- Slurm may count these CPUs as tasks
-    local slots = math.max(counted and shape.cpus_per_node or 0, shape.idle_tasks and shape.tasks_of_node or 0)
+    local as_tasks = shape.cpus_per_node > shape.cpus_per_task * shape.tasks_of_node -- Slurm may count these CPUs as tasks
+    local slots = math.max(as_tasks and shape.cpus_per_node or 0, shape.idle_tasks and shape.tasks_of_node or 0)
+    if shape.ranged then slots = math.max(slots, shape.tasks_per_node or 0) end
     if slots > 0 then return shape.of_task, math.max(gpus, shape.of_task * slots * most) end
   end
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
@@ -196,11 +200,19 @@ local function gpu_bounds(shape)
   return math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE)), math.max(gpus, by_cpus)
 end
 
+-- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
+local function shape_of(get)
+  local shape = counted(get)
+  local _, gpus = gpu_bounds(shape)
+  shape.cpus = math.max(shape.cpus, shape.cpus_per_gpu * gpus)
+  return shape
+end
+
 local function tasks_on_node(shape)
   if shape.most_nodes == 1 then return shape.tasks end
   if shape.tasks_per_node then return math.min(shape.tasks_per_node, shape.tasks) end
-  if shape.even then return ceil(shape.tasks, shape.nodes) end
-  return math.max(1, shape.tasks - (shape.nodes - 1))
+  if shape.even then return ceil(shape.tasks, shape.least_nodes) end
+  return math.max(1, shape.tasks - (shape.least_nodes - 1))
 end
 
 -- The most memory on one node, and for one GPU, of a request by CPUs.
@@ -307,9 +319,11 @@ local function check_words_of_gpus(found, source)
     refuse(found, "memory-per-gpu", "memory is stated twice; write " .. REMEDY.memory_per_gpu)
   end
   for _, field in ipairs(COUNTED) do
-    local text, kinds = string.lower(stated(source, field) or ""), {}
-    for item in string.gmatch(text, "[^,]+") do
-      if not is_plain_tres(item) or is_named_again(item, kinds) then
+    local text, kinds = stated(source, field) or "", {}
+    for word in string.gmatch(text, "[^,]+") do
+      local item = string.lower(word)
+      local unread = string.find(item, "^gres[:/]") and not string.find(word, "^gres") -- to Slurm GRES/gpu is no GPU
+      if not is_plain_tres(item) or is_named_again(item, kinds) or unread then
         refuse(found, "gpus", item .. " does not say plainly how much it asks for; write " .. REMEDY.gpus)
         break -- a line for each of thousands would keep the controller from everybody else
       end
@@ -326,7 +340,7 @@ end
 -- Of the partitions that a job names, or else of the default one, the one that gives whole nodes (its max_share is 0 with
 -- OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a
 -- node there, whatever it asks for.
-local function whole_nodes_of(parts, names)
+local function whole_nodes_of(parts, names, reserved)
   local largest = nil
   local look = function(part)
     if part == nil or part.max_share ~= 0 then return end
@@ -337,7 +351,7 @@ local function whole_nodes_of(parts, names)
     for name in string.gmatch(names, "[^,%s]+") do look(parts[name]) end
   else
     for _, part in pairs(parts) do
-      if part.flag_default == 1 then look(part) end
+      if reserved or part.flag_default == 1 then look(part) end
     end
   end
   return largest
@@ -390,10 +404,17 @@ local function is_spread(source)
   return math.floor((source.bitflags or 0) / SPREAD_JOB) % 2 == 1
 end
 
+local function is_bound(source)
+  return math.floor((source.bitflags or 0) / ENFORCE_BINDING) % 2 == 1
+end
+
 -- Options by which a job takes more than it shows, beside --exclusive.
 local function check_hidden(found, source)
   if is_spread(source) then
     refuse(found, "directives", "--spread-job takes more nodes than it shows; ask with --nodes and --ntasks")
+  end
+  if is_bound(source) then
+    refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
   end
   for field, option in pairs(OF_SYSTEM) do
     if stated(source, field) ~= nil then
@@ -468,7 +489,7 @@ end
 local function judge_submission(job, parts)
   local found, get = {}, reader_of(job)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
-  local whole = whole_nodes_of(parts, get("partition"))
+  local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
   check_memory(found, get, shape)
   check_gpus(found, shape)
@@ -502,6 +523,22 @@ local function after(job, record)
 end
 
 -- What no job may have changed, whatever it takes: what this file could not judge, and starting again by itself.
+-- Slurm keeps a word of a change for GPUs that it does not read, and 26.05 takes the GPUs off for one: then the memory is
+-- for GPUs that the job has not. What it reads begins as the record does, in which Slurm itself writes.
+local function check_changed_gpus(found, job, record)
+  local sign = nil
+  for _, field in ipairs(COUNTED) do
+    sign = sign or string.match(stated(record, field) or "", "gres([:/])gpu")
+  end
+  for _, field in ipairs(COUNTED) do
+    for item in string.gmatch(stated(job, field) or "", "[^,]+") do
+      if string.find(string.lower(item), "gpu") and not (sign and string.find(item, "^gres" .. sign)) then
+        return refuse(found, "gpus", item .. " may not be read in a change; cancel the job and submit it again")
+      end
+    end
+  end
+end
+
 local function judge_fixed(found, job, record)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
@@ -511,6 +548,7 @@ local function judge_fixed(found, job, record)
   end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
+  check_changed_gpus(found, job, record)
 end
 
 -- The throttle that a change gives an array; Slurm 22.05 has set it before it asks.

@@ -270,6 +270,9 @@ local function never_with_a_ticket(found, source)
   if is_spread(source) then
     refuse(found, "directives", "--spread-job is in no ticket; leave it out")
   end
+  if is_bound(source) then
+    refuse(found, "directives", "--gres-flags=enforce-binding is in no ticket; leave it out")
+  end
 end
 
 -- A job that waits for another was counted as none beside it.
@@ -295,6 +298,7 @@ local function judge_with_ticket(job, most)
   over_memory(found, get, shape, most)
   over_gpus(found, shape, most)
   check_words_of_gpus(found, job)
+  check_sockets(found, get, shape)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
   over_time(found, get("time_limit"), most)
@@ -353,6 +357,7 @@ local function judge_change_with_ticket(job, record, most)
   judge_fixed(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
+  if stated(job, "tres_per_socket") then check_sockets(found, get, shape_of(get)) end
   for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
     if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
   end

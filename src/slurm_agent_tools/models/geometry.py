@@ -49,18 +49,19 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     if request.cpus_per_gpu and gpus and most > 1 and not request.gpus_per_node and not request.gpus_per_socket:
         # Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
         most_gpus = max(most_gpus, -(-tasks * (request.cpus_per_task or 1) // request.cpus_per_gpu))
-    if request.gpus_per_task and has_idle_tasks(request, nodes):  # which get GPUs as well (measured)
-        most_gpus = max(most_gpus, request.gpus_per_task * (request.ntasks_per_node or 0) * most)
-        fewest = request.gpus_per_task
+    of_task, tasks_by_node = request.gpus_per_task or 0, request.ntasks_per_node or 0
+    if of_task * tasks_by_node and (_is_ranged(request) or has_idle_tasks(request, nodes)):
+        # Tasks that a node only may have get GPUs as well (measured).
+        fewest, most_gpus = of_task, max(most_gpus, of_task * tasks_by_node * most)
     exclusive = request.find("exclusive")
     alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
         nodes=nodes,
         most_nodes=most,
         tasks=tasks,
-        tasks_on_node=_tasks_on_node(request, nodes, most, tasks),
+        tasks_on_node=_tasks_on_node(request, most, tasks),
         cpus=_cpus(request, nodes, tasks, gpus),
-        most_cpus=_cpus(request, most, tasks, gpus),
+        most_cpus=_cpus(request, most, tasks, most_gpus),
         gpus=gpus,
         fewest_gpus=fewest,
         most_gpus=most_gpus,
@@ -247,8 +248,12 @@ def _gpus_together(request: JobRequest) -> int:
     return request.gpus_per_task or 1
 
 
-def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> int:
-    """The most tasks that one node may get, while every other of the fewest nodes gets at least one."""
+def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
+    """The most tasks that one node may get, while every other of the fewest nodes gets at least one.
+
+    Of more nodes in --nodelist than -N says, later versions take so many (measured); without -N all count.
+    """
+    nodes = _nodes(request) if request.nodes is None else request.nodes
     if most == 1:
         return tasks
     if request.ntasks_per_node:

@@ -302,3 +302,19 @@ def test_an_array_for_which_a_slot_is_left_may_be_throttled_to_it():
 @pytest.mark.parametrize(("qos", "outcome"), [("normal,high", "deny"), ("HIGH", "deny"), ("normal,night", "pass")])
 def test_a_high_priority_in_a_list_of_qos_is_seen(qos: str, outcome: str):
     assert says("directives", asks(f"#SBATCH --qos={qos}")).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        (["--gres-flags=disable-binding"], "pass"),
+        (["--gres-flags=enforce-binding"], "deny"),
+        (["--gres-flags=disable-binding,Enforce-Binding"], "deny"),
+        (["--distribution=block:cyclic", "--ntasks-per-node=4"], "pass"),
+        (["--distribution=plane=4"], "pass"),
+        (["--distribution=plane=7", "--ntasks-per-node=4"], "deny"),
+        (["--distribution=Plane=7", "--ntasks-per-node=4"], "deny"),
+    ],
+)
+def test_the_value_of_an_allowed_option_may_take_more_than_it_shows(lines: list[str], outcome: str):
+    assert says("directives", asks(*(f"#SBATCH {line}" for line in lines))).outcome == outcome

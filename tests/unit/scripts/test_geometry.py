@@ -251,7 +251,8 @@ def test_default_cpus_of_gpus_count_where_neither_task_nor_gpu_names_any():
         ("--gpus=2 -c8", 16, 2), ("--gpus=2 --ntasks-per-node=2 -c2", 8, 2), ("-n3 --ntasks-per-node=3 --gpus=3", 9, 3),
         ("--gpus=2 --mincpus=6", 12, 2), ("-N1-2 -c8 --gres=gpu:4", 16, 8), ("-N1-2 -n5 --ntasks-per-node=4", 8, 0),
         ("-n5 --ntasks-per-node=2 --gpus-per-task=1", 6, 6), ("--ntasks-per-gpu=2 -N2 -c2", 8, 2),
-        ("--gpus=1 -n6 --cpus-per-gpu=4", 6, 2), ("-N1 --gpus=1 -n6 --cpus-per-gpu=4", 6, 1),
+        ("--gpus=1 -n6 --cpus-per-gpu=4", 8, 2), ("-N1 --gpus=1 -n6 --cpus-per-gpu=4", 6, 1),
+        ("-N1-3 -n7 --ntasks-per-node=3 --gpus-per-task=1", 9, 9), ("-N1-2 -n2 --gres=gpu:2 --cpus-per-gpu=4", 16, 4),
         ("--ntasks-per-gpu=4 -N3", 12, 3), ("--gpus-per-task=2 --cpus-per-gpu=1 -n2 --ntasks-per-node=2 -N2", 8, 8),
     ],
 )  # fmt: skip

@@ -42,6 +42,8 @@ _ADVICE = {
     "sockets-per-node": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "cores-per-socket": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "overcommit": "runs more tasks than CPUs; ask with --ntasks",
+    "gres-flags": "with enforce-binding takes all CPUs beside its GPUs; leave it out",
+    "distribution": "with plane puts more tasks on a node than --ntasks-per-node says; write one of the two",
     "spread-job": "can take a GPU on each of several nodes for one that was asked; ask with --nodes and --ntasks",
     "core-spec": "takes cores away from the system",
     "thread-spec": "takes threads away from the system",
@@ -88,7 +90,11 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
 def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     """Options that are not on the list, but for those in lines that are corrected as a whole."""
     allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
-    refused = [d for d in request.directives if d.source != "pinned" and d.option not in allowed]
+    # 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; with --distribution=plane 22.05 puts more tasks
+    # on a node than --ntasks-per-node says (measured).
+    more = {"gres-flags": "enforce"} | ({"distribution": "plane"} if request.find("ntasks-per-node") else {})
+    stated = [d for d in request.directives if d.source != "pinned"]
+    refused = [d for d in stated if d.option not in allowed or more.get(d.option, "\0") in (d.value or "").lower()]
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
@@ -182,6 +188,7 @@ DIRECTIVES = Rule(
     ),
     failing=(
         Example("an option that takes more than it shows", ("#SBATCH --mincpus=8", "python train.py"), "deny"),
+        Example("CPUs that come with a GPU", ("#SBATCH --gpus=1", "#SBATCH --gres-flags=enforce-binding"), "deny"),
         Example("whole nodes", ("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", ("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example(
