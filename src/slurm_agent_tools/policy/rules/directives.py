@@ -90,8 +90,8 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
 def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     """Options that are not on the list, but for those in lines that are corrected as a whole."""
     allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
-    # 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; with --distribution=plane 22.05 puts more tasks
-    # on a node than --ntasks-per-node says (measured).
+    # 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; 22.05 puts more tasks on a node than
+    # --ntasks-per-node says with --distribution=plane (measured).
     more = {"gres-flags": "enforce"} | ({"distribution": "plane"} if request.find("ntasks-per-node") else {})
     stated = [d for d in request.directives if d.source != "pinned"]
     refused = [d for d in stated if d.option not in allowed or more.get(d.option, "\0") in (d.value or "").lower()]
