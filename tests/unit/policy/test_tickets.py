@@ -46,6 +46,12 @@ def test_licenses_reservation_types_of_gpus_and_other_gres_are_bound_in_the_plug
     assert allowed("--time=5", "--mem=1G", "--gpus-per-node=2").gres == ()
 
 
+def test_for_gpus_of_each_socket_there_is_no_ticket():
+    with pytest.raises(InputError, match="gpus-per-socket") as caught:
+        allowed("--time=5", "--mem=1G", "--gpus-per-socket=1", "--sockets-per-node=1")
+    assert "--gpus-per-node" in (caught.value.hint or "")
+
+
 def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node_has():
     words = ("--time=10", "--gpus=4", "--mem=16G", "--nodes=1-2")
     assert allowed(*words).memory_per_gpu == 16 * 1024
