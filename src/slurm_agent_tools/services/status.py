@@ -162,11 +162,8 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
         await context.db(context.store.mark_read, context.owner, "status", context.clock.now())
     drifted = await _drifted(context, caller, answers, fresh=ask.refresh)
     makers = _makers(context, answers)
-    sections = {
-        name: _section(makers[name], None if name == "jobs" else answers.queue.error)
-        for name in makers
-        if name in wanted
-    }
+    told = answers.queue.error
+    sections = {name: _section(makers[name], None if name == "jobs" else told) for name in makers if name in wanted}
     if "jobs" in sections:
         sections["slurm"] = sections.pop("jobs")
         await _mark_shown(context, sections["slurm"], answers.managed)
