@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -77,10 +77,8 @@ class Part:
         return subprocess.Popen(argv, cwd=ROOT, env=dict(env), stdout=output, stderr=output)
 
 
-CORES = os.cpu_count() or 2
-COMPUTED = Part("what needs no Slurm", COMPUTING, processes=min(8, max(2, CORES)))
-# Alone, some of these tests wait: for a process that they start, or for a file to be on disk.
-CHECK = (replace(COMPUTED, processes=min(8, 2 * CORES)), Part("lint", command=("make", "--no-print-directory", "lint")))
+COMPUTED = Part("what needs no Slurm", COMPUTING, processes=min(8, max(2, os.cpu_count() or 2)))
+CHECK = (COMPUTED, Part("lint", command=("make", "--no-print-directory", "lint")))
 EVERYTHING = (
     COMPUTED,
     Part("one sixth of the tests on a Slurm", JOBS),
