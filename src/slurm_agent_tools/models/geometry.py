@@ -253,11 +253,11 @@ def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
 
     Of more nodes in --nodelist than -N says, later versions take so many (measured); without -N all count.
     """
-    nodes = _nodes(request) if request.nodes is None else request.nodes
     if most == 1:
         return tasks
     if request.ntasks_per_node:
         return min(request.ntasks_per_node, tasks)
+    nodes = _nodes(request) if request.nodes is None else request.nodes
     counted = request.ntasks_per_gpu or request.gpus_per_task or request.find("extra-node-info")
     if request.ntasks is None and not counted:
         return -(-tasks // nodes)
