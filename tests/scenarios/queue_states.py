@@ -50,7 +50,8 @@ async def a_job_begins_later(bench: Bench) -> Seen:
     wait = job.expected_start - job.submitted
     row = (await bench.rows(number, "%S"))[0][0]
     said = parse_time(row)
-    return {"job": bench.facts(job), "hour": wait == timedelta(hours=1), "same": said == job.expected_start}
+    hour = timedelta(minutes=59) < wait <= timedelta(hours=1)  # sbatch counts it before the controller has the job
+    return {"job": bench.facts(job), "hour": hour, "same": said == job.expected_start}
 
 
 @scenario()

@@ -204,6 +204,7 @@ end
 local function shape_of(get)
   local shape = counted(get)
   local _, gpus = gpu_bounds(shape)
+  shape.cpus_first = shape.cpus -- a GPU that comes on top brings its own CPUs along, so its share of memory is no larger
   shape.cpus = math.max(shape.cpus, shape.cpus_per_gpu * gpus)
   return shape
 end
@@ -219,7 +220,7 @@ end
 local function by_cpu(size, shape, fewest)
   local task, tasks = on_cores(shape.cpus_per_task), tasks_on_node(shape)
   local least = math.max(on_cores(shape.cpus_per_node), on_cores(shape.loose_cpus), shape.tasks_of_node * task)
-  if shape.most_nodes == 1 then least = math.max(least, on_cores(shape.cpus)) end
+  if shape.most_nodes == 1 then least = math.max(least, on_cores(shape.cpus_first)) end
   local node = size * math.max(tasks * task, least)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
