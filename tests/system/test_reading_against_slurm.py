@@ -227,6 +227,7 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
     @example(("-N2", "--gpus-per-node=1", "--mem=100M"), "gpu")
     @example(("--gpus=1", "-n6", "--cpus-per-gpu=4", "--mem-per-gpu=100M"), "gpu")
     @example(("-N2", "-n2", "--ntasks-per-node=4", "--mem-per-cpu=100M"), "gpu")
+    @example(("-N2-4", "--gpus=2", "--gpus-per-task=2", "--mem=100M"), "gpu")
     @example(("--gpus-per-task=1", "-n3", "--ntasks-per-node=2", "-c4", "--mem-per-cpu=100M"), "bygpu")
     @given(sized(whole=not blockers), st.sampled_from(ALL if not blockers else SHARED))
     def send(words, partition):

@@ -53,6 +53,9 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     if of_task * tasks_by_node and (_is_ranged(request) or has_idle_tasks(request, nodes)):
         # Tasks that a node only may have get GPUs as well (measured).
         fewest, most_gpus = of_task, max(most_gpus, of_task * tasks_by_node * most)
+    elif of_task and request.gpus and request.ntasks is None and tasks < nodes:
+        # --nodes=2-4 --gpus=2 --gpus-per-task=2: one task, and yet two GPUs on each of two nodes (22.05, measured).
+        fewest, most_gpus = of_task, max(most_gpus, of_task * most)
     exclusive = request.find("exclusive")
     alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
@@ -117,12 +120,12 @@ def cores_asked(request: JobRequest) -> int:
     )
 
 
-def _nodes(request: JobRequest) -> int:
-    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or the nodes that are named.
+def _nodes(request: JobRequest, *, named: bool = True) -> int:
+    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or, if `named`, than --nodelist names.
 
     Without -N also tasks / tasks per node: 22.05 shows these nodes only once the job has them, later versions at once.
     """
-    listed = request.find("nodelist")
+    listed = request.find("nodelist") if named else ()
     fewest = max(request.nodes or 1, listed_nodes(listed[-1].value or "") if listed else 1)
     if request.nodes is None and request.ntasks and request.ntasks_per_node:
         fewest = max(fewest, -(-request.ntasks // request.ntasks_per_node))
@@ -257,7 +260,7 @@ def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
         return tasks
     if request.ntasks_per_node:
         return min(request.ntasks_per_node, tasks)
-    nodes = _nodes(request) if request.nodes is None else request.nodes
+    nodes = _nodes(request, named=request.nodes is None)
     counted = request.ntasks_per_gpu or request.gpus_per_task or request.find("extra-node-info")
     if request.ntasks is None and not counted:
         return -(-tasks // nodes)
