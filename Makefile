@@ -7,10 +7,11 @@ ARGS =
 # Where it is set, each program that a test starts compiles up to 400 modules again, and each pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup install on-path man dist bundle sbom release demo check test test-slurm test-launchers test-skypilot test-extras test-install coverage bench soak faults lint audit format pins pictures readme evals docs clean
+.PHONY: help setup install uninstall on-path man dist bundle sbom release demo check test test-slurm test-launchers test-skypilot test-extras test-install coverage bench soak faults lint audit format pins pictures readme evals docs clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
+	@echo 'make uninstall  take away what make install put there, with the same PREFIX'
 	@echo 'make man      the manual pages, in build/man (make install brings them along)'
 	@echo 'make dist     wheel, source distribution, bundle and bill of materials, in dist'
 	@echo 'make bundle   the MCPB bundle for Claude Desktop, in dist'
@@ -73,6 +74,20 @@ install:
 	"$(OWN)/bin/python" -m slurm_agent_tools completion zsh >"$(PREFIX)/share/zsh/site-functions/_slurm-agent-tools"
 	"$(OWN)/bin/python" -m slurm_agent_tools completion fish >"$(PREFIX)/share/fish/vendor_completions.d/slurm-agent-tools.fish"
 	@$(MAKE) --no-print-directory on-path
+
+# Only what `make install` made: an environment of ours, the link to it, pages and completion, and folders left empty.
+# Settings and records stay, and so do PREFIX/bin and PREFIX/share.
+uninstall:
+	@test -f "$(OWN)/pyvenv.cfg" && test -f "$(OWN)/bin/slurm-agent-tools" && ! test -L "$(OWN)" || { \
+	  echo 'Nothing was removed: make install put nothing into $(OWN). Name the PREFIX of the installation.' >&2; exit 1; }
+	@test "$$(readlink "$(PREFIX)/bin/slurm-agent-tools")" != "$(OWN)/bin/slurm-agent-tools" || rm "$(PREFIX)/bin/slurm-agent-tools"
+	@rm -f "$(PREFIX)"/share/man/man1/slurm-agent-tools.1 "$(PREFIX)"/share/man/man1/slurm-agent-tools-*.1
+	@cd "$(PREFIX)/share" && rm -f bash-completion/completions/slurm-agent-tools zsh/site-functions/_slurm-agent-tools \
+	  fish/vendor_completions.d/slurm-agent-tools.fish
+	@rm -r "$(OWN)"
+	@cd "$(PREFIX)/share" && for folder in man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d; do \
+	  rmdir "$$folder" 2>/dev/null && rmdir "$${folder%/*}" 2>/dev/null || true; done
+	@echo 'Removed from $(PREFIX): slurm-agent-tools. What it leaves is yours: docs/guides/uninstalling.md'
 
 # Where it is; a login that began before the folder was there does not look in it.
 on-path:

@@ -17,7 +17,7 @@ from benchmarks.table import Row
 from tests.system.http.slow import hear, knock
 from tests.system.web import HEADERS, Web, call, serving, stateless
 
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 IDLE, ENTRIES = 1000, 1_300_000
 HEAD = BODY = 1.5  # seconds after which the server is told to give up

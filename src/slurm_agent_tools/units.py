@@ -48,13 +48,14 @@ def format_memory(size: int) -> str:
 
 
 def human_memory(size: int) -> str:
-    """A size for people, one decimal at most: 15.3G."""
-    value = float(size)
-    for unit in ("B", "K", "M", "G"):
-        if value < 1024:
-            return f"{value:.1f}".rstrip("0").rstrip(".") + unit
-        value /= 1024
-    return f"{value:.1f}".rstrip("0").rstrip(".") + "T"
+    """A size for people, one decimal at most: 15.3G. What is round as people write it stays: 2000G is no 2T."""
+    value, finer, units = float(size), 0.0, "BKMGT"
+    while value >= 1024 and len(units) > 1:
+        value, finer, units = value / 1024, value, units[1:]
+    round_in = {"G": 100, "T": 1}.get(units[0])  # hundreds of M, whole G: a limit, and no measurement
+    if round_in and finer % round_in == 0 and finer < 10_000 and not (value * 10).is_integer():
+        return f"{finer:.0f}{'M' if units[0] == 'G' else 'G'}"
+    return f"{value:.1f}".rstrip("0").rstrip(".") + units[0]
 
 
 def whole_memory(size: float) -> int:

@@ -17,9 +17,9 @@ import resuming
 
 from slurm_agent_tools.server.http import app, listener
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.settings import Settings, SlurmSettings
+from slurm_agent_tools.store.tokens import Tokens
 from slurm_agent_tools.text import log_events
 
 

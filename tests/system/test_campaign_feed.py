@@ -41,17 +41,23 @@ limits: {{gpu_hours: 20, cpu_hours: 20, trials: 200, at_once: 4}}
 """
 
 
-def used(place: Place) -> Counter[str]:
-    """Seconds that each campaign's runs had their GPU, as the accounting tells it."""
+def used(place: Place) -> tuple[Counter[str], float]:
+    """Seconds that each campaign's runs had their GPU, as the accounting tells it, and how far a part may be from its share.
+
+    That is 5 points in ten minutes. In one minute there are so few runs that two of them, which are not over or were the
+    first of their campaign, may be more than that.
+    """
     rows = place.slurm("sacct", "-X", "-n", "-P", "-S", "now-1hour", "-o", "JobName,ElapsedRaw,Partition,State")
     seconds: Counter[str] = Counter()
+    longest = 0
     for name, elapsed, partition, state in (row.split("|") for row in rows.splitlines()):
         if name.split("-")[0] not in SHARES:  # of other tests on this cluster
             continue
         assert partition == "gpu", (name, partition)  # the smaller GPUs, by themselves
         assert state in {"COMPLETED", "RUNNING", "PENDING", "COMPLETING"}, (name, state)
         seconds[name.split("-")[0]] += int(elapsed)
-    return seconds
+        longest = max(longest, int(elapsed))
+    return seconds, 0.05 if SOAK else max(0.05, 2 * longest / seconds.total())
 
 
 @pytest.mark.proves("campaigns-share-the-slots", "campaign-stays-below-the-cap")
@@ -79,9 +85,9 @@ def test_three_campaigns_of_60_30_and_10_percent_and_ctrl_c(fresh: Place):
 
     left = json.loads(fresh.run(["squeue", "--json"]).stdout)["jobs"]
     assert all(job["hold"] is False for job in left if job["job_state"] == ["PENDING"])  # nothing is left half sent
-    had = used(fresh)
+    had, apart = used(fresh)
     told = {one["name"]: one for one in reply["campaigns"]}
     for name, share in SHARES.items():
-        assert abs(had[name] / had.total() - share) <= 0.05, had
-        assert abs(told[name]["part"] - share) <= 0.05, reply
+        assert abs(had[name] / had.total() - share) <= apart, had
+        assert abs(told[name]["part"] - share) <= apart, reply
         assert told[name]["share"] == share

@@ -133,6 +133,11 @@ def test_make_install_puts_the_command_where_clients_find_it(sources: Path):
     assert (own / "share/zsh/site-functions/_slurm-agent-tools").read_text().startswith("#compdef slurm-agent-tools\n")
     assert (own / "share/fish/vendor_completions.d/slurm-agent-tools.fish").is_file()
 
+    done = subprocess.run(
+        ["make", "uninstall", f"PREFIX={own}"], cwd=sources, capture_output=True, text=True, check=True
+    )
+    assert sorted(path.name for path in own.rglob("*")) == ["bin", "share"], done.stdout
+
 
 def test_make_install_takes_no_package_of_another_hash(sources: Path):
     """As an index would offer it that somebody else has taken over."""

@@ -41,7 +41,6 @@ OURS = frozenset(
         "cli.commands.demo_project",
         "cli.commands.devcluster_command",
         "cli.commands.site_check",
-        "cli.commands.site_files",
         "cli.commands.site_command",
         "cli.commands.site_install",
         "cli.commands.site_partitions",

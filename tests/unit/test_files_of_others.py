@@ -351,9 +351,9 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "cli/commands/plan_command.py": "writes a new file", "cli/commands/watch_command.py": "writes a draft",
     "cli/commands/simulate_command.py": "writes a new file",
     "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",
-    "server/http/tokens.py": "makes the empty database", "server/http/private_files.py": "a lock, of which nothing is read",
+    "store/tokens.py": "makes the empty database", "transport/private_files.py": "a lock, of which nothing is read",
     "slurm/answer_cache.py": "writes a draft", "store/plan_files.py": "writes a draft",
-    "store/ticket_folder.py": "writes a draft", "cli/commands/site_files.py": "writes drafts as root, and opens folders",
+    "store/ticket_folder.py": "writes a draft", "transport/site_files.py": "writes drafts as root, and opens folders",
 }  # fmt: skip
 FOR_TESTS = ("devcluster/", "cli/commands/demo_")
 """They read what they wrote themselves, in a folder of their own, and files of the machine."""

@@ -50,9 +50,18 @@ def test_memory_in_whole_megabytes_survives_writing_and_reading(number):
         (16 * G, "16G"),
         (16399 * M, "16G"),
         (3000 * T, "3000T"),
+        (2000 * G, "2000G"),
+        (2048 * G, "2T"),
+        (1500 * M, "1500M"),
+        (1536 * M, "1.5G"),
+        (5734 * M, "5.6G"),
+        (1500 * M + 1024, "1.5G"),
+        (1500 * 1024, "1.5M"),
+        (9999 * G, "9999G"),
+        (10001 * G, "9.8T"),
     ],
 )
-def test_memory_for_people_has_one_decimal_at_most(size, text):
+def test_memory_for_people_has_one_decimal_at_most_and_keeps_what_was_written(size, text):
     assert units.human_memory(size) == text
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmUnreachable
-from slurm_agent_tools.services.context import ClusterContext, SiteJudge
+from slurm_agent_tools.services.context import ClusterContext, ContextRegistry, SiteJudge
 from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings, SlurmSettings, with_workstation
 from slurm_agent_tools.settings.workstation_place import NAME as WORKSTATION
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, KeptBackdrop, ask_all
@@ -178,6 +179,15 @@ class OpenedContexts:
         self._site_read[name] = time.monotonic()
         self._contexts[name] = replace(context, reload=self._reload(site))
         return self._contexts[name]
+
+
+@asynccontextmanager
+async def one_cluster(registry: ContextRegistry, cluster: str | None) -> AsyncIterator[ClusterContext]:
+    """The context of the one cluster that a command is about; at the end all is closed. Raises AgentToolsError."""
+    try:
+        yield await registry.at(cluster)
+    finally:
+        await registry.close()
 
 
 @dataclass(frozen=True, slots=True)

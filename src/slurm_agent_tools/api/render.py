@@ -164,6 +164,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], told: Iterable[s
     return Table([*map(plain, header)], [[*map(plain, row)] for row in rows], [*map(plain, told)])
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, in columns as wide as they have to be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def _flat(item: Any) -> str:
     if isinstance(item, Mapping):
         return "  ".join(f"{name}={_flat(value)}" for name, value in item.items() if value not in _UNKNOWN)

@@ -41,6 +41,18 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
         raise _explained(tool, error.errors(include_url=False), given) from error
 
 
+def named_values(field: str, text: str, known: Sequence[str]) -> dict[str, object]:
+    """`gpus=4,cpus=32` as a mapping. Raises InputError."""
+    found: dict[str, object] = {}
+    for word in text.split(","):
+        name, equals, value = word.strip().partition("=")
+        if not equals or name not in known or not value:
+            hint = f"Write {', '.join(f'{one}=...' for one in known)}, with commas between."
+            raise InputError(field, word, "is not NAME=VALUE of a known name", hint=hint)
+        found[name] = value
+    return found
+
+
 def document(reply: Reply) -> Document:
     """The one JSON form of a reply; what is not known is an explicit null."""
     body = sanitize.document(reply.model_dump(mode="json"))

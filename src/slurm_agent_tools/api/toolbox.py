@@ -5,10 +5,11 @@ A tool's room is loaded by its first call: the command line calls one tool and e
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
@@ -284,3 +285,16 @@ class Toolbox:
         from slurm_agent_tools.services import fleet_look
 
         return await fleet_look.get_fleet(call.context, ask)
+
+
+_Box = TypeVar("_Box", bound=Toolbox)
+
+
+@asynccontextmanager
+async def closed_after(toolbox: _Box) -> AsyncIterator[_Box]:
+    """Use a toolbox, and close it however that ends: by Ctrl-C too."""
+    try:
+        yield toolbox
+    finally:
+        with anyio.CancelScope(shield=True):
+            await toolbox.close()

@@ -17,7 +17,7 @@ from slurm_agent_tools.models.job import Job, Step, Usage
 from slurm_agent_tools.models.report import CompletionReport, Cost, GpuUseShown, QueueSeen, StepShown, UsageShown
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.settings import RateSettings
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import how_many, human_memory
 
 _HOUR = 3600
 
@@ -110,7 +110,7 @@ def _queue(report: CompletionReport) -> list[str]:
     return [
         f"Time in the queue: {duration(report.queue_seconds)}",
         f"Estimated wait at submission: {duration(seen.estimated_wait_seconds)}",
-        f"Queue depth now: {'not measured' if seen.depth is None else f'{seen.depth} pending jobs'}",
+        f"Queue depth now: {'not measured' if seen.depth is None else how_many(seen.depth, 'pending job')}",
         f"Cluster utilization now: {percent(seen.utilization)}",
     ]
 

@@ -1,16 +1,20 @@
-"""Many parts of one job, told in few words: how many stand where, and which of them to show. Pure."""
+"""How a job stands in a few words, and of many parts how many stand where and which of them to show. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.diagnosis.phrases import listed, outcome
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.diagnosis.alert_types import span
+from slurm_agent_tools.diagnosis.phrases import listed, outcome, percent
+from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.units import indices
 
 SHOWN = 20
 """Of the parts of one job; agents pay for what they read."""
+
+_COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 
 _NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
 
@@ -70,3 +74,31 @@ def counted(parts: Sequence[Job]) -> str:
         told.append(f"{state} ({which})" if which else state)
     first = f"{states[order[0]]} of {sum(states.values())} {what} {told[0]}"
     return ", ".join([first, *(f"{states[state]} {text}" for state, text in zip(order[1:], told[1:], strict=True))])
+
+
+def standing(view: JobView, running: RunningShown | None = None) -> str:
+    """` is` and its state with what goes with it; of many parts how many stand where."""
+    return f": {counted(view.tasks)}" if view.tasks else f" is {describe(view.job, running)}"
+
+
+def describe(job: Job, running: RunningShown | None = None) -> str:
+    """State and what goes with it, in a few words."""
+    if job.state == "PENDING":
+        return f"PENDING ({job.reason})" if job.reason else "PENDING"
+    if job.active:
+        since = "for" if job.state in _COUNTS else "after running"  # Slurm counts the time that it ran
+        so_far = "" if job.elapsed_seconds is None else f" {since} {span(job.elapsed_seconds)}"
+        return ", ".join([f"{job.state}{so_far}", *([] if running is None else _use(running))])
+    return outcome(replace(job, cancelled_by=None))
+
+
+def _use(running: RunningShown) -> list[str]:
+    """Memory and time that are left, where they are known."""
+    share, told = running.memory_share, []
+    if share is not None and running.memory_bytes and running.memory_limit_bytes:
+        whole = running.memory_bytes / running.memory_limit_bytes
+        most = "" if share <= whole + 0.01 else " of that of one node"
+        told = [f"memory {running.memory} of {running.memory_limit} ({percent(share)}{most})"]
+    elif share is not None:
+        told = [f"memory at {percent(share)}"]
+    return told if running.time_left_seconds is None else [*told, f"{span(running.time_left_seconds)} left"]

@@ -282,9 +282,9 @@ def _compared(asked: Resources, partition: Partition) -> str:
     more = list(_more(asked, partition))
     if not more:
         return ""
-    gpus = f", {partition.gpus_per_node} GPUs" if partition.gpus_per_node else ""
-    node = f"{partition.cpus_per_node} CPUs{gpus} and {human_memory(_memory(partition))}"
-    has = f"Partition {partition.name} has {_count(partition.nodes, 'node')} of up to {node}"
+    gpus = f", {how_many(partition.gpus_per_node, 'GPU')}" if partition.gpus_per_node else ""
+    node = f"{how_many(partition.cpus_per_node, 'CPU')}{gpus} and {human_memory(_memory(partition))}"
+    has = f"Partition {partition.name} has {how_many(partition.nodes, 'node')} of up to {node}"
     return f"{has}; asked for: {', '.join(more)}."
 
 
@@ -293,20 +293,16 @@ def _more(asked: Resources, partition: Partition) -> Iterator[str]:
     nodes = asked.nodes or partition.nodes
     reach = min(nodes, partition.nodes)
     if nodes > partition.nodes:
-        yield _count(nodes, "node")
+        yield how_many(nodes, "node")
     elif partition.max_nodes is not None and nodes > partition.max_nodes:
-        yield f"{_count(nodes, 'node')}, where one job may have {partition.max_nodes}"
+        yield f"{how_many(nodes, 'node')}, where one job may have {partition.max_nodes}"
     if asked.cpus is not None and asked.cpus > partition.cpus_per_node * reach:
-        yield f"{_count(asked.cpus, 'CPU')} on {_count(nodes, 'node')}"
+        yield f"{how_many(asked.cpus, 'CPU')} on {how_many(nodes, 'node')}"
     if asked.gpus is not None and asked.gpus > partition.gpus_per_node * reach:
-        yield f"{_count(asked.gpus, 'GPU')} on {_count(nodes, 'node')}"
+        yield f"{how_many(asked.gpus, 'GPU')} on {how_many(nodes, 'node')}"
     if asked.memory_per_node_bytes is not None and asked.memory_per_node_bytes > _memory(partition):
         yield f"{human_memory(asked.memory_per_node_bytes)} of memory on a node"
 
 
 def _memory(partition: Partition) -> int:
     return max(partition.memory_per_node, partition.memory_per_node_max)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

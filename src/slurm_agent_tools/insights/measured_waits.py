@@ -12,7 +12,7 @@ from slurm_agent_tools.insights.sizing import ENOUGH, percentile
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import QueueWaits, RunningShown, WaitMeasured
-from slurm_agent_tools.units import UNLIMITED, format_duration
+from slurm_agent_tools.units import UNLIMITED, format_duration, how_many
 
 _GPUS, _OTHERS = 2, 4
 """Alike: at most this many times more or less."""
@@ -191,7 +191,7 @@ def _ran(jobs: int, *, own: bool) -> str:
     """How many ran. Where there was none, nobody's can be told from anybody's."""
     if jobs == 0:
         return "the accounting shows no job that ran"
-    return f"{jobs} {'job' if jobs == 1 else 'jobs'}{' of your own' if own else ''} ran"
+    return f"{how_many(jobs, 'job')}{' of your own' if own else ''} ran"
 
 
 def _old(age: float | None) -> str:

@@ -28,6 +28,7 @@ from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.request import Pin, Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.slurm import node_list
+from slurm_agent_tools.units import how_many
 
 _PATIENCE = 3.0  # seconds
 
@@ -118,7 +119,7 @@ def _wait(past: PastWaits, request: EstimatedJob, slurm: int | None) -> _Wait:
 
 def _rests_on(past: PastWaits, measured: MeasuredWaits) -> str:
     whose = " of yours" if past.own else ""
-    jobs = f"{measured.jobs} {'job' if measured.jobs == 1 else 'jobs'}{whose}"
+    jobs = f"{how_many(measured.jobs, 'job')}{whose}"
     ran = f"{jobs} of about this size ran on this partition in the last {period(past.hours)}"
     return ran if measured.median is not None else f"No estimate from earlier jobs: {ran}, {ENOUGH} are needed"
 

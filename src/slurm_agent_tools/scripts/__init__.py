@@ -1,1 +1,1 @@
-"""Reading and writing what will run: job scripts and the configurations of experiments."""
+"""Job scripts: their directives and options, the programs that they run, and the request in numbers."""

@@ -6,6 +6,7 @@ neither blank nor a comment; all lines of a component make one argument vector.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -257,3 +258,11 @@ def words_to_directives(words: Sequence[str], source: Source) -> tuple[Directive
         Directive(option.name, value, source, Evidence("command line", 0, f"--{option.name}={value}"))
         for option, value in sbatch_options.read(words)
     )
+
+
+def spelled(name: str, value: str | None) -> str:
+    """One option as it stands on a line."""
+    if value is None:
+        return f"--{name}"
+    plain = re.fullmatch(r"[\w@%+=:,./\[\]-]+", value) is not None
+    return f"--{name}={value}" if plain else f"--{name}={json.dumps(value, ensure_ascii=False)}"

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any, get_args
 
-import anyio
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -47,7 +46,7 @@ from pydantic import AnyUrl, ValidationError
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import Reply
@@ -188,12 +187,8 @@ async def serve(settings: Settings) -> None:
     log_events.configure(settings.log_level)  # before the SDK would install its own handler
     lines = WholeLines(sys.stdin.buffer, answerable)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8", errors="replace")
-    toolbox = Toolbox.open(settings)
-    try:
+    async with closed_after(Toolbox.open(settings)) as toolbox:
         await toolbox.during(build_server(toolbox, settings).run_stdio_async)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
 
 
 class ToolServer(MCPServer[Any]):

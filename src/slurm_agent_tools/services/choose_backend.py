@@ -29,7 +29,15 @@ from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
 from slurm_agent_tools.services.project_paths import asked_of
 from slurm_agent_tools.services.submission_request import open_request, tried_before
-from slurm_agent_tools.units import UNLIMITED, ArraySpec, format_duration, format_memory, parse_memory, parse_span
+from slurm_agent_tools.units import (
+    UNLIMITED,
+    ArraySpec,
+    format_duration,
+    format_memory,
+    how_many,
+    parse_memory,
+    parse_span,
+)
 
 _FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}
 
@@ -171,7 +179,7 @@ async def _earlier(context: ClusterContext, asked: _Asked) -> Figures | None:
     if not took:
         return None
     runs = sum(weight for _, weight in took)
-    source = f"{runs} completed {'run' if runs == 1 else 'runs'} of this job, by name or script"
+    source = f"{how_many(runs, 'completed run')} of this job, by name or script"
     most = percentile(took)
     return Figures(round(median(seconds for seconds, _ in took)), None if most is None else round(most), runs, source)
 

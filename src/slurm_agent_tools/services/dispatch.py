@@ -173,14 +173,17 @@ async def _released(
             paths = {which: by_task(path) for which, path in paths.items()}
         known |= {"granted": granted.resources, **paths}
     submission = await context.db(context.store.update, submission, **known)
-    return answer(submission, Decided(request.verdict, request.advised))
+    return answer(submission, Decided(request.verdict, request.advised), alone=request.alone)
 
 
-def answer(run: Submission, decided: Decided, *, again: str = "") -> SubmitReply:
-    """The answer for a released job, by the ledger. `again`: what the call has in common with an earlier one."""
+def answer(run: Submission, decided: Decided, *, again: str = "", alone: bool = False) -> SubmitReply:
+    """The answer for a released job, by the ledger. `again`: what the call has in common with an earlier one.
+
+    `alone`: no other job was in the queue, which the ledger does not keep.
+    """
     advised, at = decided.advised or Advised(), run.released or run.updated
     what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."
-    starts = f" {advised.awaits}" if advised.awaits else submission_facts.starts(advised.expected_wait)
+    starts = f" {advised.awaits}" if advised.awaits else submission_facts.starts(advised.expected_wait, alone=alone)
     if again:
         what = f"Nothing new was sent: at {at:%Y-%m-%d %H:%M:%S UTC} an earlier call with the same {again} submitted"
         what, starts = f"{what} job {run.job_id} ({run.job_name}){run.requested.in_words}.", ""

@@ -14,11 +14,10 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job, JobView, claims
-from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
+from slurm_agent_tools.models.request import Growth, JobRequest, Resources, ScriptReading, grown_since
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.policy.document import VIOLATIONS
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.verification import Growth, grown_since
 from slurm_agent_tools.store.submissions import Comparison, Drifted, Submission
 
 _AT_ONCE = 4

@@ -13,7 +13,7 @@ from slurm_agent_tools.diagnosis.excerpt import FilePiece
 from slurm_agent_tools.diagnosis.log_signs import LogSearch, SearchResult, SignPosition, around, plan
 from slurm_agent_tools.services.log_search import look
 from slurm_agent_tools.transport.base import Files, Runner
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import how_many, human_memory
 
 SMALL = 256 * 1024  # bytes of a file that is read as a whole
 
@@ -152,7 +152,8 @@ def _piece(offset: int, data: bytes, places: Sequence[SignPosition]) -> FilePiec
 
 def _told(size: int, spans: Sequence[tuple[int, int]], results: Sequence[SearchResult]) -> Iterator[str]:
     lines = sum(result.lines for result in results)
-    what = f"{lines} lines hold a word of a failure; its ends and what tells most are shown"
+    holds = "hold" if lines != 1 else "holds"
+    what = f"{how_many(lines, 'line')} {holds} a word of a failure; its ends and what tells most are shown"
     if len(spans) == 1:
         yield f"all {human_memory(size)} of it were searched: {what}"
     else:

@@ -13,6 +13,7 @@ from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.commands.squeue import Queue
+from slurm_agent_tools.units import how_many
 
 _SHOWN, _SHOWN_OVER = 8, 4
 
@@ -78,5 +79,5 @@ def unmanaged(context: ClusterContext, active: Queue, managed: frozenset[int]) -
         return []
     listed = ", ".join(map(str, heapq.nsmallest(_LISTED, others))) + (", ..." if len(others) > _LISTED else "")
     limit = context.policy.policy.limits.max_concurrent_jobs
-    message = f"Not submitted by submit_job, but they count for the limit of {limit} jobs: {listed}."
+    message = f"Not submitted by submit_job, but they count for the limit of {how_many(limit, 'job')}: {listed}."
     return [Alert(severity="medium", code="unmanaged-jobs", message=message)]

@@ -29,7 +29,7 @@ from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.questions import CALM, ClusterInfo, LoadVerdict
-from slurm_agent_tools.units import human_memory, parse_job_id
+from slurm_agent_tools.units import how_many, human_memory, parse_job_id
 
 _NUMBERS = re.compile(r"\s(?P<total>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s")  # POSIX `df -P -k`
 
@@ -326,7 +326,7 @@ def _summary(answers: Answers, broken: list[str]) -> str:
     if answers.queue.error is not None:
         return f"Slurm could not be read: {answers.queue.error.message} {answers.queue.error.hint}".strip()
     own = answers.jobs.value()
-    text = f"{own.running_jobs} running and {own.pending_jobs} pending jobs;"
+    text = f"{own.running_jobs} running and {how_many(own.pending_jobs, 'pending job')};"
     text += f" {own.slots_left} of {own.max_concurrent} slots left."
     text += " Submissions are switched off in the policy." if answers.closed else ""
     return text + (f" Not readable: {', '.join(broken)}." if broken else "")

@@ -26,6 +26,7 @@ from slurm_agent_tools.units import JobId, format_duration
 if TYPE_CHECKING:
     from slurm_agent_tools.services.submission_request import SubmissionRequest
     from slurm_agent_tools.slurm.commands.sbatch import TestOnly
+    from slurm_agent_tools.slurm.commands.squeue import Queue
 
 # --- The facts of the moment ------------------------------------------------------------------------------------------
 
@@ -42,6 +43,7 @@ class Snapshot:
     partitions: dict[str, Partition]
     active: tuple[Job, ...]
     unsettled: tuple[Submission, ...]
+    queue: Queue | None = None  # everybody's jobs
 
 
 async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: bool) -> Snapshot:
@@ -54,7 +56,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
     queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
-    return Snapshot(dict(partitions.value()), mine, await context.unsettled(mine))
+    return Snapshot(dict(partitions.value()), mine, await context.unsettled(mine), queue.value())
 
 
 async def free_slots(context: ClusterContext) -> int:
@@ -198,9 +200,9 @@ _AT_ONCE = 10  # seconds: until then the scheduler has looked
 
 
 async def with_advice(
-    context: ClusterContext, request: SubmissionRequest, trial: TestOnly, active: Sequence[Job], *, ask: bool = True
+    context: ClusterContext, request: SubmissionRequest, trial: TestOnly, snapshot: Snapshot, *, ask: bool = True
 ) -> SubmissionRequest:
-    """The request with all that is known of its wait, its size and its time. `active`: this user's other jobs.
+    """The request with all that is known of its wait, its size and its time.
 
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
@@ -218,8 +220,8 @@ async def with_advice(
         advised = queue_history.estimate(job, past, known, begins, awaits)
         at, smoke = context.clock.now().timestamp(), request.arguments.stage == "smoke"
         submitted = foretold.SubmittedJob(
-            request.name, request.reading.path, request.resources, context.environment.user, at, active, begins,
-            runs=not smoke, waits=awaits is None,
+            request.name, request.reading.path, request.resources, context.environment.user, at, snapshot.active,
+            begins, runs=not smoke, waits=awaits is None,
         )  # fmt: skip
         before = await accounting_history.known_before(context, known, past.waits)
         given, words = foretold.of_submission(submitted, before)
@@ -228,7 +230,8 @@ async def with_advice(
     else:
         note = f"The accounting was not asked: {_ASKS}."
         advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)
-    return replace(request, advised=advised.model_copy(update={"estimated_start": start}))
+    alone = begins is not None and begins >= _AT_ONCE and snapshot.queue is not None and snapshot.queue.idle
+    return replace(request, advised=advised.model_copy(update={"estimated_start": start}), alone=alone)
 
 
 async def records(
@@ -250,8 +253,11 @@ async def records(
     return merged(remembered.values(), await is_answered(context, name))
 
 
-def starts(wait: ExpectedWait | None) -> str:
-    """When Slurm expects the start, as a sentence; empty where it does not tell."""
+def starts(wait: ExpectedWait | None, *, alone: bool = False) -> str:
+    """When Slurm expects the start, as a sentence; empty where it does not tell. `alone`: no other job is there.
+
+    A scheduler that has not looked since it began, or since the last job left, names minutes that nobody waits.
+    """
     seconds = None if wait is None else wait.from_slurm_seconds
     if seconds is None:
         return ""
@@ -262,4 +268,6 @@ def starts(wait: ExpectedWait | None) -> str:
         median, p95 = format_duration(round(lately.median)), format_duration(round(lately.p95))
         measured = f"Jobs like it waited {median} here lately, 95 % of them at most {p95}"
         return f" {measured}; by the time limits of the jobs that run now it starts within {format_duration(seconds)}."
+    if alone:
+        return f" Slurm's estimate of its start is {format_duration(seconds)} from now; the queue shows no other job."
     return f" Slurm expects it to start in {format_duration(seconds)}."

@@ -234,7 +234,7 @@ async def _allowed(
         hint = _beside(request, snapshot, trial.message)
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
     budget = request.arguments.time_budget is not None
-    request = await submission_facts.with_advice(context, request, trial, snapshot.active, ask=budget)
+    request = await submission_facts.with_advice(context, request, trial, snapshot, ask=budget)
     try:
         return _End(await dispatch.send(context, request) or request, snapshot.active)
     except (SlurmUnreachable, SlurmRefused):  # surely nothing was sent: a yes is not used up with that
@@ -285,7 +285,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         hint = _beside(request, snapshot, trial.message)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
         return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
-    request = await submission_facts.with_advice(context, request, trial, snapshot.active)
+    request = await submission_facts.with_advice(context, request, trial, snapshot)
     return reply(context, request, "dry_run", summary)
 
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 import anyio
 
-from slurm_agent_tools.diagnosis import job_parts, phrases
-from slurm_agent_tools.diagnosis.alert_types import named, span
+from slurm_agent_tools.diagnosis import job_parts
+from slurm_agent_tools.diagnosis.alert_types import named
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
 from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
 from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.models.arguments import WaitForJob
-from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.report import WaitReply
 from slurm_agent_tools.models.shapes import JobShown, RunningShown
 from slurm_agent_tools.services import alert_wait, completion_report, job_alerts, jobs, present, recovery
@@ -28,8 +28,6 @@ from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 
 _LOG = "Its log may tell: see analyze_log."
-
-_COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 
 
 async def wait_for_job(
@@ -88,7 +86,7 @@ async def _ended_or_late(
         nonlocal told
         if progress is not None and seconds > told:
             told = seconds
-            await progress(seconds, ask.timeout_seconds, f"job {job_id}{standing(view)}")
+            await progress(seconds, ask.timeout_seconds, f"job {job_id}{job_parts.standing(view)}")
 
     async def wait(job_id: JobId, scope: anyio.CancelScope) -> None:
         heard = partial(tell, job_id) if progress is not None else None
@@ -226,7 +224,7 @@ def _going(job: JobShown, view: JobView, never: str | None, running: RunningShow
         return f"How job {job.job_id} ({job.name}) ended is not known: {view.missing} {_LOG}"
     if never is not None:
         return f"{never} cancel_job frees its slot." if job.managed else never
-    told = f"Job {job.job_id} ({job.name}){standing(view, running)}."
+    told = f"Job {job.job_id} ({job.name}){job_parts.standing(view, running)}."
     return f"{told}{f' {job.cause}' if job.cause else ''}{_AGAIN}"
 
 
@@ -236,7 +234,7 @@ def _ended(job: JobShown, view: JobView, *, analysed: bool) -> str:
         cause = f" {job.cause}" if job.cause and not job.exit_code else ""
         text = f"Job {job.job_id} ({job.name}): {job_parts.counted(view.tasks)}.{cause}"
     elif view.job.state == "COMPLETED":
-        text = f"Job {job.job_id} ({job.name}){standing(view)}." + (f" {job.cause}" if job.cause else "")
+        text = f"Job {job.job_id} ({job.name}){job_parts.standing(view)}." + (f" {job.cause}" if job.cause else "")
     else:
         ended = f": {_inside(job.cause)}" if job.cause else "."
         text = f"Job {job.job_id} ({job.name}) ended in {job.state}{ended}"
@@ -257,31 +255,3 @@ def _unrecorded(view: JobView, run: Submission | None) -> str:
 def _inside(sentence: str) -> str:
     """A sentence behind a colon."""
     return sentence if sentence.startswith("Slurm") else f"{sentence[0].lower()}{sentence[1:]}"
-
-
-def standing(view: JobView, running: RunningShown | None = None) -> str:
-    """` is` and its state with what goes with it; of many parts how many stand where."""
-    return f": {job_parts.counted(view.tasks)}" if view.tasks else f" is {describe(view.job, running)}"
-
-
-def describe(job: Job, running: RunningShown | None = None) -> str:
-    """State and what goes with it, in a few words."""
-    if job.state == "PENDING":
-        return f"PENDING ({job.reason})" if job.reason else "PENDING"
-    if job.active:
-        since = "for" if job.state in _COUNTS else "after running"  # Slurm counts the time that it ran
-        so_far = "" if job.elapsed_seconds is None else f" {since} {span(job.elapsed_seconds)}"
-        return ", ".join([f"{job.state}{so_far}", *([] if running is None else _use(running))])
-    return phrases.outcome(replace(job, cancelled_by=None))
-
-
-def _use(running: RunningShown) -> list[str]:
-    """Memory and time that are left, where they are known."""
-    share, told = running.memory_share, []
-    if share is not None and running.memory_bytes and running.memory_limit_bytes:
-        whole = running.memory_bytes / running.memory_limit_bytes
-        most = "" if share <= whole + 0.01 else " of that of one node"
-        told = [f"memory {running.memory} of {running.memory_limit} ({phrases.percent(share)}{most})"]
-    elif share is not None:
-        told = [f"memory at {phrases.percent(share)}"]
-    return told if running.time_left_seconds is None else [*told, f"{span(running.time_left_seconds)} left"]

@@ -1,1 +1,1 @@
-"""What is remembered: submissions, approvals, jobs, and the log of decisions."""
+"""What is remembered: submissions, approvals, jobs, tokens, and the log of decisions."""

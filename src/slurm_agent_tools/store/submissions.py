@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.models.decision import Advised, Decision, EndedEstimate, GivenEstimate
 from slurm_agent_tools.models.job import JobRecord, Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.request import DriftKind, Resources
 from slurm_agent_tools.store.database import Database
 
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
@@ -42,9 +42,6 @@ class Owner:
     user: str
     project: str
     cluster: str
-
-
-DriftKind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ ROWS: tuple[Secret, ...] = (
          r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_\w{22,255})",
          ("gh¦p_0123456789abcdefghijABCDEFGHIJ456789", "github¦_pat_11ABCDEFG0abcdefghijkl_mnopqr"),
          "ghp_import finished"),
-    _row("own-token", "sat_", r"(?P<kept>sat_[0-9a-f]{16}_)[\w-]{43}",  # http/tokens.py; the id says which one
+    _row("own-token", "sat_", r"(?P<kept>sat_[0-9a-f]{16}_)[\w-]{43}",  # store/tokens.py; the id says which one
          ("sat¦_0123456789abcdef_abcdefghijABCDEFGHIJ0123456789-_abcdefghijAB",
           "curl -H x:sat¦_fedcba9876543210_0123456789012345678901234567890123456789012"),
          "sat_score=0.93 of sat_2026_baseline"),

@@ -10,7 +10,7 @@ import pytest
 from tests.system.http.slow import BODY, HEAD, LARGEST, PER_MINUTE
 from tests.system.web import Web, serving
 
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 
 @pytest.fixture(scope="module")

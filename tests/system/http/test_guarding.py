@@ -18,7 +18,7 @@ from tests.system.http.slow import LARGEST, MOST, code, hear, knock
 from tests.system.web import HEADERS, Web, call, decisions, serving, stateless
 
 from slurm_agent_tools.api.catalogue import TOOLS
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 ERAS = ["2026-07-28", "legacy"]
@@ -57,7 +57,7 @@ def test_an_expired_token_is_refused(web: Web, tokens: Tokens, monkeypatch: pyte
             return datetime(2020, 1, 1, tzinfo=tz)
 
     with monkeypatch.context() as patched:
-        patched.setattr("slurm_agent_tools.server.http.tokens.datetime", Past)
+        patched.setattr("slurm_agent_tools.store.tokens.datetime", Past)
         token = tokens.new("old", "write", days=1)
     answer = web.post(token, call("get_status"), **stateless("get_status"))
     assert code(answer) == (401, "unauthorized")

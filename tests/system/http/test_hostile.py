@@ -16,7 +16,7 @@ from tests.system.http.slow import code, hear, knock
 from tests.system.web import HEADERS, Web, call, refused, serving, stateless
 from tests.watchdog import until
 
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 ERAS = ["2026-07-28", "legacy"]

@@ -13,7 +13,7 @@ import pytest
 from tests.system.web import HEADERS, Web, call, refused, serving, stateless
 
 from slurm_agent_tools.api.catalogue import TOOLS
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 

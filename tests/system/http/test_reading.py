@@ -11,8 +11,8 @@ from mcp.types import PromptReference
 from tests.system.http.slow import MOST
 from tests.system.web import HEADERS, Web, call, stateless
 
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.chat_views import VIEWS
+from slurm_agent_tools.store.tokens import Tokens
 
 ERAS = ["auto", "legacy"]
 

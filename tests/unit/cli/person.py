@@ -47,7 +47,7 @@ class Person:
         asked = 0
         while not self._gone.wait(0.01):
             self._reads()
-            now = len(re.findall(rb"ends this: |Type \w+ to [^\r\n]*: ", bytes(self._seen)))
+            now = len(re.findall(rb"ends this: |Type [\w ]+ to [^\r\n]*: ", bytes(self._seen)))
             if now > asked and lines:
                 asked = now
                 os.write(self._ours, f"{lines.pop(0)}\n".encode())

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.cli.commands import site_files
 from slurm_agent_tools.server.site import site_layout
 from slurm_agent_tools.server.site.site_config import SERVICE, SiteConfig, parse
 from slurm_agent_tools.text.bounded_documents import toml
+from slurm_agent_tools.transport import site_files
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("useradd") is None, reason="makes accounts in a folder, which root alone may"

@@ -26,8 +26,8 @@ def limits(text: str) -> dict[str, float]:
 
 def run(loaded: LoadedPolicy, *words: str) -> int:
     parser = argparse.ArgumentParser()
-    policy_show.add_arguments(parser)
-    return policy_show.run(parser.parse_args(words), loaded)
+    policy_show.add_export_arguments(parser)
+    return policy_show.export(parser.parse_args(words), loaded)
 
 
 def test_the_floor_is_the_end_of_each_justify_band_in_the_controllers_units():

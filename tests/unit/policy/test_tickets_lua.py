@@ -14,7 +14,6 @@ import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import Answer, ask, change, submission
 
-from slurm_agent_tools.cli.commands import lua_check
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.submission_ticket import (
     LARGEST_SIGNED_SCRIPT,
@@ -26,6 +25,7 @@ from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.store.ticket_folder import USED, TicketFolder
+from slurm_agent_tools.transport import lua_check
 
 USER = 1001
 SCRIPT = "#!/bin/bash\nsrun python train.py\n"

@@ -6,6 +6,7 @@ import pytest
 
 from slurm_agent_tools.models.request import Directive, Evidence
 from slurm_agent_tools.policy.rules import rule
+from slurm_agent_tools.scripts import directive_lines
 
 FILE = "a.sh"
 
@@ -82,7 +83,7 @@ def test_other_options_of_a_line_are_kept_with_their_comment():
     ],
 )
 def test_an_option_stands_on_a_line_as_sbatch_reads_it(name, value, text):
-    assert rule.spelled(name, value) == text
+    assert directive_lines.spelled(name, value) == text
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,15 @@ def past(*seconds: int) -> PastWaits:
     return PastWaits(tuple(PastWait(job, "cpu", wait, ASKED) for job, wait in enumerate(seconds)), 24)
 
 
+EMPTY = submission_facts.Snapshot({}, (), ())
+
+
 async def advised(context: ClusterContext, given: SubmissionRequest, start: float | None = None) -> Advised:
     moment = None if start is None else context.clock.now() + timedelta(seconds=start)
     found = (
-        await submission_facts.with_advice(context, given, sbatch.TestOnly(accepted=True, message="", start=moment), ())
+        await submission_facts.with_advice(
+            context, given, sbatch.TestOnly(accepted=True, message="", start=moment), EMPTY
+        )
     ).advised
     assert found is not None
     return found
@@ -250,7 +255,7 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
 
     tight = (
         await submission_facts.with_advice(
-            context, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None), ()
+            context, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None), EMPTY
         )
     ).advised
     plain = Advised()
@@ -352,6 +357,17 @@ def test_when_it_starts_is_a_sentence_where_slurm_tells():
     assert submission_facts.starts(ExpectedWait(from_slurm_seconds=2)) == " Slurm expects it to start at once."
     assert submission_facts.starts(ExpectedWait(from_slurm_seconds=600)) == " Slurm expects it to start in 00:10:00."
     assert submission_facts.starts(ExpectedWait()) == submission_facts.starts(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (2, " Slurm expects it to start at once."),
+        (299, " Slurm's estimate of its start is 00:04:59 from now; the queue shows no other job."),
+    ],
+)
+def test_where_no_other_job_is_an_estimate_of_minutes_is_told_as_no_more_than_that(seconds, words):
+    assert submission_facts.starts(ExpectedWait(from_slurm_seconds=seconds), alone=True) == words
 
 
 def test_a_request_is_told_in_a_few_words():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
@@ -11,7 +12,8 @@ from tests.unit.services.test_broken_submissions import Killed, kill_at
 
 from slurm_agent_tools.errors import InputError, SlurmRefused
 from slurm_agent_tools.insights import queue_history
-from slurm_agent_tools.services import completion_report, failures, jobs
+from slurm_agent_tools.services import completion_report, dispatch, failures, jobs
+from slurm_agent_tools.slurm.commands import sbatch
 from slurm_agent_tools.units import JobId
 
 SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
@@ -48,7 +50,24 @@ async def test_slots_that_are_left_are_never_fewer_than_none(scene: Scene, numbe
     waiting(scene, number)
     reply = await scene.status(refresh=True)
     assert (reply.slurm.slots_left, reply.slurm.max_concurrent) == (left, 4)
-    assert reply.summary == f"0 running and {number} pending jobs; {left} of 4 slots left."
+    jobs = "1 pending job" if number == 1 else f"{number} pending jobs"
+    assert reply.summary == f"0 running and {jobs}; {left} of 4 slots left."
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_an_estimate_of_minutes_is_told_beside_a_queue_without_jobs(scene: Scene, monkeypatch, others: int):
+    real = dispatch.trial
+
+    async def later(*asked: Any) -> sbatch.TestOnly:
+        return replace(await real(*asked), start=scene.slurm.clock.now() + timedelta(seconds=299))
+
+    monkeypatch.setattr(dispatch, "trial", later)
+    over = waiting(scene, 1)[0]
+    scene.slurm.command("scancel", str(over), admin=True)  # what is over may be shown for a while
+    waiting(scene, others)
+    summary = (await scene.submit()).summary
+    assert ("start is 00:04:59 from now; the queue shows no other job." in summary) == (others == 0), summary
+    assert ("Slurm expects it to start in 00:04:59." in summary) == (others == 1), summary
 
 
 async def test_a_job_that_waits_for_another_takes_over_its_slot(scene: Scene):

@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 from tests.unit.services.scenes import Scene, sent
 
+from slurm_agent_tools.diagnosis import job_parts
 from slurm_agent_tools.models.job import Job, JobView, Step, reserved
 from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import RunningShown
-from slurm_agent_tools.services import submission_facts, waiting
+from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.submission_facts import Snapshot
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import parse_array, parse_job_id
@@ -190,20 +191,20 @@ USED = RunningShown(
     ],
 )
 def test_how_a_job_stands_in_a_few_words(record, running, words):
-    told = waiting.describe(record, running)
+    told = job_parts.describe(record, running)
     assert told == words
-    assert waiting.standing(JobView(record), running) == f" is {words}"
+    assert job_parts.standing(JobView(record), running) == f" is {words}"
 
 
 def test_how_many_parts_stand_where_is_counted():
     parts = (job("5_1", "COMPLETED"), job("5_2"), job("5_3", "PENDING"))
-    assert waiting.standing(JobView(job("5"), parts)).startswith(": ")
-    assert "RUNNING" in waiting.standing(JobView(job("5"), parts))
+    assert job_parts.standing(JobView(job("5"), parts)).startswith(": ")
+    assert "RUNNING" in job_parts.standing(JobView(job("5"), parts))
 
 
 def test_who_cancelled_a_job_is_left_to_the_sentence_of_its_cause():
     ended = job("5", "CANCELLED", cancelled_by="1001", exit_code=0)
-    assert "1001" not in waiting.describe(ended)
+    assert "1001" not in job_parts.describe(ended)
 
 
 @pytest.mark.parametrize(
@@ -223,4 +224,4 @@ async def test_an_end_is_told_once_with_its_cause_and_of_a_failure_the_next_step
 
 
 def test_a_step_is_no_part_of_a_jobs_standing():
-    assert waiting.describe(job("5", steps=(Step("0", "a", "FAILED"),))) == "RUNNING"
+    assert job_parts.describe(job("5", steps=(Step("0", "a", "FAILED"),))) == "RUNNING"

@@ -222,7 +222,7 @@ async def test_around_a_sign_more_is_read_behind_a_traceback(tmp_path: Path):
         assert spans == [(0, 32 * KIB), (at - 6 * KIB, at + behind), (size - 160 * KIB, size)]
         assert found.pieces[0].number == 1
         assert found.pieces[1].number == 9 - found.pieces[1].data.count(b"\n", 0, 6 * KIB)
-        assert found.notes[0].startswith("all 4M of it were searched: 1 lines hold a word of a failure")
+        assert found.notes[0].startswith("all 4M of it were searched: 1 line holds a word of a failure")
 
 
 async def test_signs_that_lie_near_each_other_are_one_part(tmp_path: Path):

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.services.scenes import Scene
 
 from slurm_agent_tools.api.search_history import HistoryQuestion, search_history
+from slurm_agent_tools.diagnosis.job_parts import describe
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import RunningShown
-from slurm_agent_tools.services.waiting import describe
 from slurm_agent_tools.units import JobId
 
 GIB = 2**30

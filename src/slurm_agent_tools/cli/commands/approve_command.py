@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.cli.commands import launching
 from slurm_agent_tools.cli.terminal import person, person_types
 from slurm_agent_tools.errors import InputError
@@ -25,7 +25,7 @@ DONE, BLOCKED = 0, 3
 
 _MOST = 64 * 1024
 
-_ELSE = "or use --signature where the policy counts signatures"
+_ELSE, _ENTER = "or use --signature where the policy counts signatures", "Enter alone changes nothing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +52,7 @@ async def run(args: argparse.Namespace) -> int:
     known = settings.load()
     if args.socket:
         known = known.model_copy(update={"site_socket": args.socket.absolute()})
-    registry = OpenedContexts(known)
-    try:
-        context = await registry.at(args.cluster)
+    async with one_cluster(OpenedContexts(known), args.cluster) as context:
         if context.site is not None:
             return await _at_site(context.site, args)
         if args.id is None:
@@ -68,8 +66,6 @@ async def run(args: argparse.Namespace) -> int:
         if args.sign or args.signature:
             return await _signed(context, item, args)
         return await asked(context, item, decline=args.decline)
-    finally:
-        await registry.close()
 
 
 async def _at_site(site: SiteJudge, args: argparse.Namespace) -> int:
@@ -157,9 +153,10 @@ async def asked(context: ClusterContext, item: Approval, *, decline: bool) -> in
     with person("approving", _ELSE) as (reading, writing):
         what = "decline" if decline else "approve exactly this, once"
         told = "" if decline else f"A yes here is {context.policy.worth('terminal')}.\n"
-        answer = _answer(reading, writing, sanitize.visible(item.plan), f"{told}Type {word} to {what}: ")
+        told += f"Type {word[0]} or {word} to {what}; {_ENTER}: "
+        answer = _answer(reading, writing, sanitize.visible(item.plan), told)
         name = os.ttyname(sys.stdin.fileno())
-    if answer != word:
+    if answer not in {word, word[0]}:
         printing.lines(["Nothing was changed."])
         return BLOCKED
     now = context.clock.now()
@@ -221,7 +218,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
 def _agreed(plan: str, key: str) -> bool:
     """Whether the person who reads it wants to sign: the very text, whatever the ledger holds by then."""
     with person("approving", _ELSE) as (reading, writing):
-        ask = f"Type sign to sign exactly this with {sanitize.visible(key)}: "
+        ask = f"Type sign to sign exactly this with {sanitize.visible(key)}; {_ENTER}: "
         return _answer(reading, writing, sanitize.visible(plan), ask) == "sign"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from slurm_agent_tools.api import brief, campaign_tools, printing
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
@@ -90,11 +90,8 @@ async def _within(toolbox: Toolbox, args: argparse.Namespace) -> int:
     ways: dict[str, Callable[[Toolbox, argparse.Namespace], Awaitable[CampaignReply]]] = {
         "plan": _plan, "run": _run, "status": _status, "report": _report, "stop": _stop,
     }  # fmt: skip
-    try:
+    async with closed_after(toolbox):
         reply = await ways[args.what](toolbox, args)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
     body = brief.answer(reply, GetCampaign(name=args.name, detail="full" if args.full else "brief"))
     printing.document(body, as_json=args.json)
     if reply.question is not None:

@@ -11,7 +11,7 @@ import anyio
 
 from slurm_agent_tools.api import brief, printing, serialize
 from slurm_agent_tools.api.campaign_feed import CampaignFeed
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign_answer import FeedReply
 from slurm_agent_tools.services.context import Caller
@@ -45,12 +45,9 @@ def _window(text: str) -> timedelta:
 
 
 async def _within(toolbox: Toolbox, args: argparse.Namespace, window: timedelta) -> int:
-    try:
+    async with closed_after(toolbox):
         feed = CampaignFeed(await toolbox.registry.at(args.cluster), Caller(), window)
         reply = await _until_left(feed)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
     printing.document(serialize.document(reply) if args.full else brief.brief(reply), as_json=args.json)
     return _EXITS[reply.status]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from slurm_agent_tools.api import render
 
 if TYPE_CHECKING:
     from slurm_agent_tools.cli.commands.demo_command import DemoAgent
@@ -25,7 +26,7 @@ async def find_the_rate(guest: DemoAgent) -> list[str]:
         submitted += body.get("submitted", [])  # type: ignore[arg-type]
     table = await guest.call("get_campaign", name=NAME, view="table")
     cells = [["" if cell is None else str(cell) for cell in row] for row in table["table"]]
-    guest.paper.page(f"the table of {FILE}, the best first", "\n".join(_aligned(cells)))
+    guest.paper.page(f"the table of {FILE}, the best first", "\n".join(render.aligned(cells)))
     done = body["counts"]["done"]  # type: ignore[index]
     ends = await guest.stage.ends(submitted, runs=done)
     guest.paper.check("sacct: runs that are done", done, [state for _, state, _ in ends].count("COMPLETED"))
@@ -33,11 +34,6 @@ async def find_the_rate(guest: DemoAgent) -> list[str]:
     report = f"campaigns/{NAME}.report.md"
     guest.paper.check(f"{report} is there", True, (guest.stage.project / report).is_file())
     return sorted((number for number, _, _ in ends), key=int)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _place(trial: str) -> str:

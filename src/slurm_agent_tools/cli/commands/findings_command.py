@@ -11,7 +11,7 @@ from typing import Any
 import anyio.to_thread
 
 from slurm_agent_tools.api import printing, render
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.insights.queue_history import cluster_record
 from slurm_agent_tools.models.accounted import ClusterRecord
 from slurm_agent_tools.planning.findings.finding import ClusterFinding
@@ -42,11 +42,8 @@ async def run(args: argparse.Namespace) -> int:
     """Print the findings; returns the exit code. Raises AgentToolsError."""
     settings = load()
     log_events.configure(settings.log_level)
-    registry = OpenedContexts(settings)
-    try:
-        record = await cluster_record(await registry.at(args.cluster), days=args.days)
-    finally:
-        await registry.close()
+    async with one_cluster(OpenedContexts(settings), args.cluster) as context:
+        record = await cluster_record(context, days=args.days)
     report = await anyio.to_thread.run_sync(find_all, record)
     body = sanitize.document(_document(record, report, args.days))
     if args.json:

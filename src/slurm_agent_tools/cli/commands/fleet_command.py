@@ -9,7 +9,7 @@ from typing import Any, get_args
 import anyio
 
 from slurm_agent_tools.api import brief, printing, render, serialize
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.toolset_arguments import FleetSection
 from slurm_agent_tools.settings import load
@@ -48,8 +48,7 @@ async def run(args: argparse.Namespace) -> int:
         raise InputError("--seconds", args.seconds, "is below 1", hint="Slurm is shared: 15 is a good pause.")
     log_events.configure(settings.log_level)
     ask = serialize.parse(serialize.BY_NAME["get_fleet"], _asked(args))
-    toolbox = Toolbox.open(settings)
-    try:
+    async with closed_after(Toolbox.open(settings)) as toolbox:
         while True:
             reply: Any = await toolbox.call("get_fleet", ask)
             body = brief.answer(reply, ask)
@@ -60,26 +59,11 @@ async def run(args: argparse.Namespace) -> int:
             if not args.watch:
                 return FAILED if reply.status == "partial" else DONE
             await anyio.sleep(args.seconds)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
 
 
 def _asked(args: argparse.Namespace) -> dict[str, object]:
     """The arguments of get_fleet. Raises InputError."""
     asked: dict[str, object] = {"cluster": args.cluster} if args.cluster else {}
     asked |= {"sections": args.section} if args.section else {}
-    asked |= {"match": _need(args.match)} if args.match is not None else {}
+    asked |= {"match": serialize.named_values("--match", args.match, _NEED)} if args.match is not None else {}
     return asked | ({"detail": "full"} if args.full else {})
-
-
-def _need(text: str) -> dict[str, object]:
-    """`gpus=2,gpu_memory=40G` as a mapping. Raises InputError."""
-    found: dict[str, object] = {}
-    for word in text.split(","):
-        name, equals, value = word.strip().partition("=")
-        if not equals or name not in _NEED or not value:
-            hint = f"Write {', '.join(f'{one}=...' for one in _NEED)}, with commas between."
-            raise InputError("--match", word, "is not NAME=VALUE of a known name", hint=hint)
-        found[name] = value
-    return found

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools.api import printing, render
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.api.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.accounting_history import DAYS
@@ -52,14 +52,10 @@ async def run(args: argparse.Namespace) -> int:
     wanted = HistoryQuestion(
         args.tags, not args.any, args.query, args.like, args.limit, args.days, args.memory and args.json
     )
-    registry = OpenedContexts(settings)
-    try:
-        context = await registry.at(args.cluster)
+    async with one_cluster(OpenedContexts(settings), args.cluster) as context:
         if args.store:
             await _store(context)
         reply = await search_history(context, wanted)
-    finally:
-        await registry.close()
     body = sanitize.document(reply.model_dump(mode="json"))
     if args.json:
         printing.document(body, as_json=True)
@@ -92,13 +88,8 @@ def _pieces(reply: HistoryReply) -> Iterator[render.Piece]:
 def _table(rows: Sequence[Sequence[str]]) -> render.Table:
     """The rows below their header, in columns as wide as they have to be; a column without any entry is left out."""
     columns = [column for column in zip(_HEADER, *rows, strict=True) if any(column[1:])]
-    widths = [max(map(len, column)) for column in columns]
     header, *kept = zip(*columns, strict=True)
-    told = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (header, *kept)
-    )
-    return render.table(header, kept, told)
+    return render.table(header, kept, render.aligned([header, *kept]))
 
 
 def _cells(job: PastJob) -> tuple[str, ...]:

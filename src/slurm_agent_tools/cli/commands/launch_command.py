@@ -7,7 +7,7 @@ import sys
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing, serialize
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.cli.commands import approve_command, launching
 from slurm_agent_tools.models.submission_answer import LaunchReply
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -33,11 +33,8 @@ async def run(args: argparse.Namespace) -> int:
     """Start one task; returns the exit code. Raises AgentToolsError."""
     read = settings.load()
     log_events.configure(read.log_level)
-    registry = OpenedContexts(read)
-    try:
-        reply = await _launched(await registry.at(None), args)
-    finally:
-        await registry.close()
+    async with one_cluster(OpenedContexts(read), None) as context:
+        reply = await _launched(context, args)
     printing.document(serialize.document(reply), as_json=args.json)
     return _CODES[reply.status]
 

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from slurm_agent_tools.api import brief, plan_tools, printing, serialize, views
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.models.arguments import ToolArguments
@@ -39,9 +39,9 @@ _OF_JOBS = f"Name a file of at most {MOST} jobs; equal jobs are one with a count
 
 _EXAMPLE = "--pool gpus=4,cpus=32,jobs=8"
 
-_POOL = frozenset({"name", "gpus", "cpus", "memory", "jobs", "gpu_hour", "cpu_hour"})
+_POOL = ("cpu_hour", "cpus", "gpu_hour", "gpus", "jobs", "memory", "name")
 
-_NEED = frozenset({"gpus", "cpus", "memory", "nodes", "share"})
+_NEED = ("cpus", "gpus", "memory", "nodes", "share")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,15 +77,11 @@ async def run(args: argparse.Namespace) -> int:
     if args.pack:
         printing.document(_packed(ask), as_json=args.json)
         return DONE
-    toolbox = Toolbox.open(settings)
-    try:
+    async with closed_after(Toolbox.open(settings)) as toolbox:
         with _best_so_far():
             reply: Any = await toolbox.call("plan_jobs", ask)
         if args.svg is not None or args.html is not None:
             await _files(toolbox, args, ask.cluster, reply.uri.rpartition("/")[2])
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
     printing.document(brief.answer(reply, ask), as_json=args.json)
     return FAILED if reply.status == "infeasible" else DONE
 
@@ -127,7 +123,7 @@ def _asked(args: argparse.Namespace) -> dict[str, object]:
     options = {"objective": args.objective, "seconds": args.seconds, "cluster": args.cluster}
     asked |= {name: value for name, value in options.items() if value is not None}
     if args.pool:
-        asked["pool"] = [_words("pool", text, _POOL) for text in args.pool]
+        asked["pool"] = [serialize.named_values("pool", text, _POOL) for text in args.pool]
     return asked | ({"detail": "full"} if args.full else {})
 
 
@@ -159,23 +155,11 @@ def _with_times(value: object) -> Any:
 
 
 def _alike(args: argparse.Namespace) -> dict[str, object]:
-    need = _words("need", args.need, _NEED) if args.need else {"gpus": "1"}
+    need = serialize.named_values("need", args.need, _NEED) if args.need else {"gpus": "1"}
     share = need.pop("share", None)
     job: dict[str, object] = {"name": "job", "count": args.count, "expected": args.expected}
     job |= {"resources": need} if need else {}
     return job | ({"share": share} if share is not None else {})
-
-
-def _words(field: str, text: str, known: frozenset[str]) -> dict[str, object]:
-    """`gpus=4,cpus=32` as a mapping. Raises InputError."""
-    found: dict[str, object] = {}
-    for word in text.split(","):
-        name, equals, value = word.strip().partition("=")
-        if not equals or name not in known or not value:
-            hint = f"Write {', '.join(f'{one}=...' for one in sorted(known))}, with commas between."
-            raise InputError(field, word, "is not NAME=VALUE of a known name", hint=hint)
-        found[name] = value
-    return found
 
 
 def _packed(ask: ToolArguments) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from slurm_agent_tools.policy.loading import LoadedPolicy
 DONE = 0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     """Define `policy export job-submit-lua` and `policy export qos`."""
     forms = parser.add_subparsers(dest="form", required=True, metavar="job-submit-lua|qos")
     lua = forms.add_parser("job-submit-lua", help="a plugin of the controller that refuses what is beyond the limits")
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         form.add_argument("--output", type=Path, metavar="FILE", help="a new file (default: standard output)")
 
 
-def run(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
+def export(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
     """Write one of the forms. Raises InputError, also for a file that is there already."""
     checked = args.form == "job-submit-lua" and args.check
     if checked and args.output is None:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
 
 def _load(path: Path) -> None:
     """A controller does not start with a file that cannot be loaded. Raises AgentToolsError."""
-    from slurm_agent_tools.cli.commands import lua_check  # noqa: PLC0415 - starts a process, for this option alone
+    from slurm_agent_tools.transport import lua_check  # noqa: PLC0415 - starts a process, for this option alone
 
     by = anyio.run(lua_check.check, path)
     if by is None:
@@ -77,9 +77,6 @@ def _site(args: argparse.Namespace) -> Site:
         args.default_cpus_per_gpu, tickets,
         args.agent_user, args.agent_account,
     )  # fmt: skip
-
-
-# --- `policy show`, `explain`, `schema` and `export`: the policy for people, editors and controllers ------------------
 
 
 def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
@@ -115,13 +112,3 @@ def schema() -> int:
     """Print the JSON Schema of a policy file."""
     printing.lines([schema_text().rstrip("\n")])
     return DONE
-
-
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Define the options of `policy export`."""
-    add_arguments(parser)
-
-
-def export(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
-    """Print what Slurm itself can hold."""
-    return run(args, loaded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from slurm_agent_tools.api import printing, serialize
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.models.report import ReportReply
 from slurm_agent_tools.services import completion_report
@@ -32,11 +32,8 @@ async def run(args: argparse.Namespace) -> int:
     settings = load()
     log_events.configure(settings.log_level)
     asker.set(at_terminal)
-    registry = OpenedContexts(settings)
-    try:
-        reply = await completion_report.of_job(await registry.at(args.cluster), args.job_id)
-    finally:
-        await registry.close()
+    async with one_cluster(OpenedContexts(settings), args.cluster) as context:
+        reply = await completion_report.of_job(context, args.job_id)
     _say(reply, as_json=args.json)
     return DONE if reply.report is not None else AGAIN
 

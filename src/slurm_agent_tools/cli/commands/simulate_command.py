@@ -12,7 +12,7 @@ from typing import Any, get_args
 import anyio.to_thread
 
 from slurm_agent_tools.api import printing, render
-from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.context_registry import OpenedContexts, one_cluster
 from slurm_agent_tools.cli.commands.simulate_plot import shown_seconds, wait_plot
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights.queue_history import ClusterPast, cluster_past
@@ -98,12 +98,8 @@ async def run(args: argparse.Namespace) -> int:
 
 
 async def _past(args: argparse.Namespace) -> ClusterPast:
-    registry = OpenedContexts(load())
-    try:
-        context = await registry.at(args.cluster)
+    async with one_cluster(OpenedContexts(load()), args.cluster) as context:
         return await cluster_past(context, days=args.days, partition=args.partition)
-    finally:
-        await registry.close()
 
 
 def _ran(past: ClusterPast, unit: Unit, partition: str | None) -> Workload:
@@ -225,12 +221,7 @@ def _summary(found: StrategyComparison) -> str:
 
 def _pieces(found: StrategyComparison, body: dict[str, Any]) -> Iterator[render.Piece]:
     rows = [_cells(found, outcome) for outcome in found.outcomes]
-    widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
-    told = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (_HEADER, *rows)
-    )
-    yield render.table(_HEADER, rows, told)
+    yield render.table(_HEADER, rows, render.aligned([_HEADER, *rows]))
     told_of = [f"{name}: {verdict}." for name, verdict in found.verdicts.items()]
     recorded = found.recorded_wait
     known = [] if recorded is None else [f"In truth these jobs waited {shown_seconds(recorded)} in the mean."]

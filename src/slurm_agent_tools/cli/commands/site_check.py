@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import slurm_agent_tools
-from slurm_agent_tools.cli.commands import site_files, site_partitions
+from slurm_agent_tools.cli.commands import site_partitions
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
 from slurm_agent_tools.errors import AgentToolsError
@@ -20,7 +20,7 @@ from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.server.site import site_config, site_layout
 from slurm_agent_tools.server.site.site_layout import Owned
 from slurm_agent_tools.server.site.site_page import keys_for
-from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport import process, site_files
 
 _WAIT = 5.0
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import anyio
 
-from slurm_agent_tools.cli.commands import lua_check, site_files
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, StorageError
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.server.site import site_layout
 from slurm_agent_tools.server.site.site_config import SERVICE, SiteConfig
 from slurm_agent_tools.server.site.site_layout import ROOT, Owned, TargetSystem
 from slurm_agent_tools.text import safe_open
+from slurm_agent_tools.transport import lua_check, site_files
 
 _ENDING = 5.0
 """Seconds for what a service that was just stopped had asked of Slurm."""
@@ -151,7 +151,7 @@ class Installation:
     def install(self, loaded: LoadedPolicy) -> Iterator[str]:
         """Make what is missing and mend what differs; a line for each change. Raises AgentToolsError."""
         self.check_ways()
-        site_files.as_root()
+        _as_root()
         if self.machine.user(self.config.account) is None:
             site_files.command(site_layout.account_line(self.config, self.machine))
             yield f"made    account {self.config.account}"
@@ -249,7 +249,7 @@ class Installation:
 
     def remove(self, *, keep_log: bool) -> Iterator[str]:
         """Take it away; a line for each thing. Raises AgentToolsError where something still needs it."""
-        site_files.as_root()
+        _as_root()
         self.check_unused()
         if site_layout.systemd_runs(self.config, self.machine):
             for words in (["disable", "--now", f"{SERVICE}.socket", f"{SERVICE}.service"], ["daemon-reload"]):
@@ -329,6 +329,13 @@ class Installation:
 
 
 _STARTS = (["daemon-reload"], ["enable", "--now", f"{SERVICE}.socket"])
+
+
+def _as_root() -> None:
+    """Raises ConfigError for anybody else."""
+    if os.geteuid() != 0:
+        hint = "Read what it would do without --yes, then run it as root."
+        raise ConfigError("--yes", None, "needs root", hint=hint)
 
 
 def _word(there: bool) -> str:

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from slurm_agent_tools.cli.commands import site_files
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.slurm.commands import scontrol
-from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport import process, site_files
 from slurm_agent_tools.transport.base import FIXED, Completed
 
 

@@ -10,14 +10,13 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from slurm_agent_tools.cli.commands import site_files
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
 from slurm_agent_tools.store.ticket_folder import TicketFolder
-from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport import process, site_files
 
 Outcome = Literal["ok", "note", "wrong", "not known"]
 

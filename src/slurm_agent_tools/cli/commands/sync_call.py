@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from slurm_agent_tools.api import brief, printing
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GetStatus, WaitForJob
@@ -37,12 +37,8 @@ async def call(settings: Settings, args: argparse.Namespace, places: Mapping[str
         cluster=args.cluster, detail="full" if args.full else "brief",
     )  # fmt: skip
     early = _looked_ahead(settings, ask) if places else None
-    box = Toolbox.open(settings, places)
-    try:
+    async with closed_after(Toolbox.open(settings, places)) as box:
         reply = await (_followed(box, ask, args) if args.follow else _once(box, ask, early))
-    finally:
-        with anyio.CancelScope(shield=True):
-            await box.close()
     printing.document(brief.answer(reply, ask), as_json=args.json)
     return {"blocked": BLOCKED, "partial": AGAIN}.get(reply.status, DONE)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.api.context_registry import ledger_folder
-from slurm_agent_tools.server.http.tokens import Token, Tokens
+from slurm_agent_tools.store.tokens import Token, Tokens
 
 DONE = 0
 

@@ -11,7 +11,7 @@ import anyio
 
 from slurm_agent_tools.api import brief, printing, serialize
 from slurm_agent_tools.api.catalogue import Tool
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.cli.commands.tool_options import (
     FLAG,
     NO_OPTION,
@@ -161,15 +161,11 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
 
 
 async def _call(settings: Settings, name: str, ask: ToolArguments) -> serialize.Document:
-    toolbox = Toolbox.open(settings)
-    try:
+    async with closed_after(Toolbox.open(settings)) as toolbox:
         reply = await toolbox.call(
             name, ask, caller=Caller(), progress=_tell if sys.stderr.isatty() else None, asked=at_terminal
         )
         return brief.answer(reply, ask)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
 
 
 async def _tell(done: float, total: float | None, message: str) -> None:

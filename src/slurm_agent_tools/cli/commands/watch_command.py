@@ -17,7 +17,7 @@ import anyio.to_thread
 from slurm_agent_tools.api import printing, serialize
 from slurm_agent_tools.api.context_registry import ledger_folder
 from slurm_agent_tools.api.notify_targets import NotifyTarget, Sender, targets
-from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.fleet.notices import NoticeBook, NoticeMessage, is_quiet, message
 from slurm_agent_tools.models.shapes import Alert, SectionError
@@ -105,16 +105,12 @@ class _Watch:
 
     async def during(self) -> int:
         """Look and send until the end; the exit code."""
-        toolbox = Toolbox.open(self._settings)
-        try:
+        async with closed_after(Toolbox.open(self._settings)) as toolbox:
             while True:
                 good = await self._round(toolbox)
                 if self._args.once:
                     return DONE if good else FAILED
                 await anyio.sleep(self._args.seconds)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await toolbox.close()
 
     async def _round(self, toolbox: Toolbox) -> bool:
         """Look and send. Whether all could be looked at, and all that was due was taken."""

@@ -24,7 +24,7 @@ from slurm_agent_tools.policy.rules.rule import (
     uncountable,
     ways,
 )
-from slurm_agent_tools.units import UNLIMITED, format_duration
+from slurm_agent_tools.units import UNLIMITED, format_duration, how_many
 
 # --- time-limit: how long one job may run -----------------------------------------------------------------------------
 
@@ -212,13 +212,14 @@ def _counts(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
         message = f"The pending jobs could not be counted, and at most {most} are allowed. {_CROWD}"
         yield Judgement("deny", message, "unknown", most, "Call get_status, then submit again.")
     elif most is not None and pending is not None and pending > most:
-        message = f"{pending} pending jobs with this one, at most {most} are allowed. {_CROWD}"
+        message = f"{how_many(pending, 'pending job')} with this one, at most {most} are allowed. {_CROWD}"
         yield Judgement("deny", message, pending, most, _STARTED)
     elif most is not None:
         yield passed(f"{pending} of {most} pending jobs.")
     daily, sent = policy.limits.max_daily_submissions, plan.live.submissions_today
     if daily is not None and sent >= daily:
-        message = f"{sent} jobs were submitted in the last 24 hours, at most {daily} are allowed. {_CROWD}"
+        jobs = f"{how_many(sent, 'job')} {'was' if sent == 1 else 'were'} submitted"
+        message = f"{jobs} in the last 24 hours, at most {daily} are allowed. {_CROWD}"
         remedy = "Call get_status until the oldest of them is 24 hours old, then submit again."
         yield Judgement("deny", message, sent, daily, remedy)
     elif daily is not None:

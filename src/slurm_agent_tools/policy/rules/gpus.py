@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 
+from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
@@ -24,13 +27,18 @@ from slurm_agent_tools.policy.rules.rule import (
     ways,
     with_reason,
 )
-from slurm_agent_tools.units import format_memory, human_memory
+from slurm_agent_tools.scripts.effective_request import named
+from slurm_agent_tools.units import format_memory, how_many, human_memory
 
 # --- memory-per-gpu: memory in the worst placement that Slurm may choose ----------------------------------------------
 
 MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 _WHY_SHARED = "Memory that one GPU's job holds is memory that the node's other GPUs cannot use."
+
+_WHY_WITHOUT = "Memory that one job holds is memory that the node's other jobs cannot use."
+
+_MIB = 2**20
 
 
 def uses_gpus(request: JobRequest, resources: Resources) -> bool:
@@ -52,7 +60,8 @@ def _judge_memory(plan: PlannedRequest, policy: Policy) -> Judgement:
     if value is None:
         return uncountable(thing, human_memory(limits.free), directives, _line(option, limits.free))
     measure = Measure(
-        thing, value, limits, directives, lambda size: _line(option, size), human_memory, _WHY_SHARED
+        thing, value, limits, directives, lambda size: _line(option, size), human_memory,
+        _WHY_SHARED if gpus else _WHY_WITHOUT, offer=lambda: _memory_there(plan, gpus=gpus),
     )  # fmt: skip
     return judge_measure(measure, plan, policy)
 
@@ -61,17 +70,42 @@ def _line(option: str, size: int) -> str:
     return f"#SBATCH --{option}={format_memory(size)}"
 
 
+def _places(plan: PlannedRequest) -> list[Partition]:
+    """The partitions that the job may run in, where it is known what all of them have; else none."""
+    known = plan.partitions if plan.live is None else plan.live.partitions
+    found = named(request_of(plan), known)
+    return found if all(one.cpus_per_node and one.memory_per_node for one in found) else []
+
+
+def _memory_there(plan: PlannedRequest, *, gpus: bool) -> tuple[int, str] | None:
+    """The most memory that a node can give this job, of one with GPUs for each, and a sentence that says so."""
+    request, places, total = request_of(plan), _places(plan), plan.resources.gpus or 1
+    if not places:
+        return None
+    on_node = (request.gpus_per_node or -(-total // (request.nodes or total))) if gpus else 1
+    most = max(min(max(one.memory_per_node, one.memory_per_node_max), one.max_mem_per_node or inf) for one in places)
+    shared = f", which {on_node} GPUs share" if on_node > 1 else ""
+    names = ", ".join(one.name for one in places)
+    told = f"No node of partition {names} gives more than {human_memory(int(most))}{shared}."
+    return int(most) // on_node // _MIB * _MIB, told
+
+
 def _whole_node(plan: PlannedRequest, policy: Policy, option: str, value: int | None) -> Judgement:
-    limits = policy.limits.memory_without_gpus if option == "mem" else policy.limits.memory_per_gpu
+    gpus = option != "mem"
+    limits = policy.limits.memory_per_gpu if gpus else policy.limits.memory_without_gpus
     directives = request_of(plan).find(*MEMORY_OPTIONS)
     most = human_memory(limits.justify)
-    reason = with_reason(directives, _line(option, limits.justify))
+    there = _memory_there(plan, gpus=gpus)
+    free, size = (min(limit, there[0] if there else limit) for limit in (limits.free, limits.justify))
+    lower = replace(directives, _line(option, free))
+    reason = ("give your reason on the line", with_reason(directives, _line(option, size)))
     return Judgement(
         "approve",
-        f"A memory size of 0 takes the whole node's memory, and beyond {most} a person decides. {_WHY_SHARED}",
+        f"A memory size of 0 takes the whole node's memory, and beyond {most} a person decides."
+        f" {_WHY_SHARED if gpus else _WHY_WITHOUT}",
         "whole node" if value is None else f"whole node, {human_memory(value)}",
         most,
-        ways(replace(directives, _line(option, limits.free)), ("give your reason on the line", reason)),
+        ways(lower, reason) if size > limits.free else lower,
         proof(directives),
     )
 
@@ -109,6 +143,7 @@ MEMORY_PER_GPU = Rule(
             "approve",
         ),
         Example("all memory of the node", ("#SBATCH --gpus=1", "#SBATCH --mem=0"), "approve"),
+        Example("128G on one node without GPUs", ("#SBATCH --gpus=0", "#SBATCH --mem=128G"), "approve"),
         Example("memory that was not counted", ("#SBATCH --gpus=1", "#SBATCH --mem-per-cpu=4G"), "deny", counted=False),
     ),
 )
@@ -135,12 +170,40 @@ def _judge_number(plan: PlannedRequest, policy: Policy) -> Judgement:
     stated = request.find(*GPU_OPTIONS)
     if total is None:
         return uncountable("GPUs", str(policy.limits.gpus.free), stated, "#SBATCH --gpus=1")
+    cut = partial(_cut, plan, total)
     measure = Measure(
-        "GPUs", total, policy.limits.gpus, stated, lambda size: _Cut.of(request, total, size).lines(), str, _WHY,
-        stated=lambda size: _Cut.of(request, total, size).directives(),
-        note=lambda size: _Cut.of(request, total, size).told(reading_of(plan).text),
+        "GPUs", total, policy.limits.gpus, stated, lambda size: cut(size).lines(), str, _WHY,
+        stated=lambda size: cut(size).directives(), note=lambda size: cut(size).told(reading_of(plan).text),
+        offer=lambda: _gpus_there(plan),
     )  # fmt: skip
     return judge_measure(measure, plan, policy)
+
+
+def _gpus_there(plan: PlannedRequest) -> tuple[int, str] | None:
+    """The most GPUs that this job can have on as many nodes as it asks for, and what the partitions have."""
+    request, places = request_of(plan), _places(plan)
+    if not places:
+        return None
+    nodes = request.nodes or (1 if request.gpus_per_node else None)
+    most = max(min(one.total_gpus, (nodes or one.max_nodes or one.nodes) * one.gpus_per_node) for one in places)
+    return most, " ".join(f"Partition {one.name} has {_has(one)}." for one in places)
+
+
+def _has(partition: Partition) -> str:
+    if not partition.gpus_per_node:
+        return "no GPU"
+    return f"{how_many(partition.total_gpus, 'GPU')}, {partition.gpus_per_node} on a node"
+
+
+def _cut(plan: PlannedRequest, total: int, size: int) -> _Cut:
+    """The job with at most `size` GPUs, no more of them on a node than one of the partitions has, where that is known.
+
+    Where it names no number of nodes, Slurm may spread them.
+    """
+    request = request_of(plan)
+    most = max((one.gpus_per_node for one in _places(plan)), default=0)
+    by_node = most if request.nodes or request.gpus_per_node else 0
+    return _Cut.of(request, total, size, by_node or size)
 
 
 def _parts(shares: tuple[Directive, ...]) -> Judgement:
@@ -171,18 +234,18 @@ class _Cut:
     tasks: int = 0
 
     @classmethod
-    def of(cls, request: JobRequest, total: int, size: int) -> _Cut:
-        """The cut from `total` GPUs to at most `size`."""
+    def of(cls, request: JobRequest, total: int, size: int, by_node: int) -> _Cut:
+        """The cut from `total` GPUs to at most `size`, at most `by_node` of them on one node; 0: to none."""
         options = {d.option for d in request.find(*GPU_OPTIONS) if d.source != "pinned"}
         option, nodes = next(iter(options)) if len(options) == 1 else None, request.nodes or 1
-        if option is None or not _plainly(request, option, total):
-            return cls(request, None, size, nodes, min(nodes, size), 0, 0)
+        if size == 0 or option is None or not _plainly(request, option, total):
+            return cls(request, None, size, nodes, min(nodes, size or nodes), 0, 0)
         per = total // nodes
-        each = min(per, size)
+        each = min(per, size, by_node)
         fewer = min(nodes, max(1, size // each))
         if option != "gpus-per-task" or not request.gpus_per_task:
             return cls(request, option, fewer * each, nodes, fewer, per, each)
-        by_task = min(request.gpus_per_task, size)
+        by_task = min(request.gpus_per_task, size, by_node)
         tasks = max(1, each // by_task) * fewer
         return cls(request, option, by_task * tasks, nodes, fewer, request.gpus_per_task, by_task, tasks)
 
@@ -208,11 +271,12 @@ class _Cut:
 
     def directives(self) -> tuple[Directive, ...]:
         """The options that the lines stand for."""
-        gpus = self.request.find(*GPU_OPTIONS) if self.lines_of_gpus() else ()
-        return (*self.request.find(*self.layout()), *gpus)
+        return (*self.request.find(*self.layout()), *self.request.find(*GPU_OPTIONS))
 
     def lines_of_gpus(self) -> list[str]:
-        """The line that asks for the GPUs."""
+        """The line that asks for the GPUs, where any are left."""
+        if self.size == 0:
+            return []
         if self.option in {None, "gpus"}:
             return [f"#SBATCH --gpus={self.size}"]
         if self.option == "gres":
@@ -236,7 +300,7 @@ class _Cut:
             return ""
         found = [one for one in dict.fromkeys(_PROCESSES.findall(text)) if self._fits(*one) != int(one[2])]
         shown = ", ".join(f"`{name}{sign}{value}` to {self._fits(name, sign, value)}" for name, sign, value in found)
-        shape = f"{self.fewer} {'node' if self.fewer == 1 else 'nodes'} with {self.size // self.fewer} GPUs each"
+        shape = f"{how_many(self.fewer, 'node')} with {how_many(self.size // self.fewer, 'GPU')} each"
         return f"the job has {shape} then; change {shown}." if found else ""
 
     def _fits(self, name: str, _: str, value: str) -> int:

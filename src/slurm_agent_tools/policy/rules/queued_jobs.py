@@ -28,7 +28,7 @@ from slurm_agent_tools.policy.rules.rule import (
     request_of,
     ways,
 )
-from slurm_agent_tools.units import UNLIMITED, ArraySpec
+from slurm_agent_tools.units import UNLIMITED, ArraySpec, how_many
 
 # --- concurrent-jobs: how many of a user's jobs may run or wait at once -----------------------------------------------
 
@@ -43,7 +43,9 @@ def _judge_slots(plan: PlannedRequest, policy: Policy) -> Judgement:
     request, most = request_of(plan), policy.limits.max_concurrent_jobs
     width = request.array.concurrency if request.array is not None else plan.resources.array_concurrency or 1
     if width > most:
-        message = f"This array alone may run {width} tasks at once, more than {most} concurrent jobs. {_WHY}"
+        message = (
+            f"This array alone may run {width} tasks at once, more than {how_many(most, 'concurrent job')}. {_WHY}"
+        )
         remedy = replace(request.find("array"), *_throttled(request.array, most))
         return Judgement("deny", message, width, most, remedy, proof(request.find("array")))
     if plan.tool != "submit_job":
@@ -56,7 +58,7 @@ def _judge_slots(plan: PlannedRequest, policy: Policy) -> Judgement:
     if after <= most:
         return passed(f"{after} of {most} slots are taken with this job.", after, most)
     free = most - (after - width)
-    message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
+    message = f"{how_many(after, 'concurrent job')} with this one, at most {most} are allowed. {_WHY}"
     return Judgement("deny", message, after, most, _remedy(plan, width, free, most), proof(request.find("array")))
 
 

@@ -10,7 +10,6 @@ line, or in a line that begins with `Note:`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from slurm_agent_tools.models.decision import Outcome, RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Bands, Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.scripts.directive_lines import split
+from slurm_agent_tools.scripts.directive_lines import spelled, split
 
 Level = Literal["warn", "justify", "approve", "deny"]
 
@@ -175,6 +174,7 @@ class Measure:
     """A number of the request: `line` writes it as a directive, `show` for people, `why` is the limit's reason.
 
     `stated`: the options that this line stands for where that depends on the number; `note`: what else to change then.
+    `offer`: the most that the job can have where it runs, and a sentence on that; None where it is not known.
     """
 
     thing: str
@@ -186,6 +186,7 @@ class Measure:
     why: str
     stated: Callable[[int], tuple[Directive, ...]] | None = None
     note: Callable[[int], str] | None = None
+    offer: Callable[[], tuple[int, str] | None] | None = None
 
     def options(self, size: int) -> tuple[Directive, ...]:
         """The options that the line of this size stands for."""
@@ -194,8 +195,13 @@ class Measure:
     def lower(self, size: int) -> str:
         """How to ask for this size."""
         told = self.note(size) if self.note is not None else ""
-        way = replace(self.options(size), *self.line(size).split("\n"))
+        way = replace(self.options(size), *self.line(size).splitlines())
         return f"{way}\n{note(told)}" if told else way
+
+    def there(self) -> tuple[int, str]:
+        """The most that a remedy may ask for, and the reason behind a refusal: first what the nodes have, if less."""
+        most, told = (self.offer() if self.offer is not None else None) or (self.value, "")
+        return (most, f"{told} {self.why}") if most < self.value else (self.value, self.why)
 
 
 def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Judgement:
@@ -205,15 +211,16 @@ def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Jud
         return Judgement("pass", f"{measure.thing}: {shown}, up to {free} is free.", shown, free)
     evidence = proof(measure.options(measure.bands.free))
     reason = reason_for(plan, policy)
-    lower = measure.lower(measure.bands.free)
-    if measure.value > measure.bands.justify:
-        message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {measure.why}"
-        return Judgement("approve", message, shown, most, _or_reason(lower, measure, measure.bands.justify), evidence)
-    if reason is not None:
+    if measure.value <= measure.bands.justify and reason is not None:
         message = f"{measure.thing}: {shown}, above the free {free}, justified by: {reason}"
         return Judgement("pass", message, shown, free, None, evidence)
-    message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {measure.why}"
-    return Judgement("justify", message, shown, free, _or_reason(lower, measure, measure.value), evidence)
+    has, why = measure.there()
+    if measure.value > measure.bands.justify:
+        message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {why}"
+        remedy = _or_reason(measure, min(measure.bands.justify, has), has)
+        return Judgement("approve", message, shown, most, remedy, evidence)
+    message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {why}"
+    return Judgement("justify", message, shown, free, _or_reason(measure, min(measure.value, has), has), evidence)
 
 
 def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: str) -> Judgement:
@@ -222,8 +229,11 @@ def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: 
     return Judgement("deny", message, "unknown", free, replace(directives, line), proof(directives))
 
 
-def _or_reason(lower: str, measure: Measure, size: int) -> str:
-    """Lower it; or keep `size`, with a written reason on the line or in the call."""
+def _or_reason(measure: Measure, size: int, has: int) -> str:
+    """Lower it; or ask for `size`, with a written reason on the line or in the call. Never more than there is."""
+    lower = measure.lower(min(measure.bands.free, has))
+    if size <= measure.bands.free:
+        return lower  # all that there is needs no reason
     others = [("give your reason on the line", with_reason(measure.options(size), measure.line(size)))]
     if size == measure.value:
         others.append(("give your reason in the call", call_again("justification", WHY_NEEDED)))
@@ -377,14 +387,6 @@ def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
         behind = f"  # {comment.strip()}" if comment.strip() else ""
         found += [f"#SBATCH {' '.join(rest)}{behind}"] if rest else []
     return found
-
-
-def spelled(name: str, value: str | None) -> str:
-    """One option as it stands on a line."""
-    if value is None:
-        return f"--{name}"
-    plain = re.fullmatch(r"[\w@%+=:,./\[\]-]+", value) is not None
-    return f"--{name}={value}" if plain else f"--{name}={json.dumps(value, ensure_ascii=False)}"
 
 
 def _argument(directive: Directive, lines: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.models.sbatch_options import OptionWord
-from slurm_agent_tools.policy.rules.rule import edit, in_words, note, replace, spelled, ways
+from slurm_agent_tools.policy.rules.rule import edit, in_words, note, replace, ways
 from slurm_agent_tools.scripts import directive_lines
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.units import format_duration, parse_span
@@ -95,7 +95,7 @@ def _without(line: str, others: Sequence[Directive], respell: Respell) -> list[s
         directive = Directive(option.name, meant, "script", Evidence("", 0, line))
         if not effective([*known.values(), directive]).problems:
             known[option.name] = directive
-            good.append(spelled(option.name, meant))
+            good.append(directive_lines.spelled(option.name, meant))
     behind = f"  # {comment.strip()}" if comment.strip() else ""
     new = f"{head} {' '.join(good)}{behind}"
     return [new] if good and new != line else []

@@ -17,15 +17,16 @@ from starlette.types import ASGIApp
 
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.api.context_registry import ledger_folder
+from slurm_agent_tools.api.toolbox import closed_after
 from slurm_agent_tools.server.http import connections, listener, open_sessions
 from slurm_agent_tools.server.http.auth import PATH, Authenticator
 from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.server.web.dashboard_app import Dashboard
 from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.store.tokens import Tokens
 from slurm_agent_tools.text import log_events
 
 _LAST_BYTES = 2.0
@@ -37,17 +38,13 @@ async def serve(settings: Settings) -> None:
     tokens, address = Tokens(ledger_folder(settings).folder), listener.chosen(settings)
     listener.check(address, settings.http, tokens)
     connections.open_connections(settings.http)
-    toolbox = ScopedToolbox.open(settings)
-    try:
+    async with closed_after(ScopedToolbox.open(settings)) as toolbox:
         guard = assemble(build_server(toolbox, settings), toolbox, tokens, address, settings)
         with listener.listening(address) as made:
             if not tokens.current():
                 printing.note("There is no token yet, so nobody is let in: slurm-agent-tools token new --help")
             printing.note(f"listening on {name(address, made[0], tls=settings.http.tls_cert is not None)}")
             await toolbox.during(partial(run, guard, guard, toolbox, made, settings))
-    finally:
-        with anyio.CancelScope(shield=True):
-            await toolbox.close()
 
 
 def assemble(

@@ -27,10 +27,10 @@ from slurm_agent_tools.server.http.machine_pages import MACHINE_PATHS, METRICS, 
 from slurm_agent_tools.server.http.open_sessions import Sessions
 from slurm_agent_tools.server.http.refusals import RequestRefused, unauthorized
 from slurm_agent_tools.server.http.scope_check import HttpVisit, ScopedToolbox, allowed, missing, visit
-from slurm_agent_tools.server.http.tokens import Token, Tokens
 from slurm_agent_tools.server.web.dashboard_app import Dashboard
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.settings import LOCAL, HttpSettings
+from slurm_agent_tools.store.tokens import Token, Tokens
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.text.bounded_documents import without_halves
 

@@ -18,9 +18,9 @@ from typing import NoReturn
 from slurm_agent_tools.api.context_registry import ledger_folder
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http.host_check import names_fit
-from slurm_agent_tools.server.http.private_files import lock, replaceable
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.settings import HttpSettings, Settings
+from slurm_agent_tools.store.tokens import Tokens
+from slurm_agent_tools.transport.private_files import lock, replaceable
 
 
 def check_certificate(http: HttpSettings) -> None:

@@ -17,10 +17,10 @@ from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import AccessError, AgentToolsError, ScopeMissing, ServerStopping
 from slurm_agent_tools.models.arguments import ToolArguments, WaitForJob
 from slurm_agent_tools.models.shapes import Alert, Reply
-from slurm_agent_tools.server.http.tokens import Token
 from slurm_agent_tools.services.approval import Answer, Consult, Question
 from slurm_agent_tools.services.context import Caller, ContextRegistry, Progress
 from slurm_agent_tools.settings import LOCAL
+from slurm_agent_tools.store.tokens import Token
 from slurm_agent_tools.text import log_events
 
 if TYPE_CHECKING:

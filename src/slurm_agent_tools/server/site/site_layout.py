@@ -15,6 +15,7 @@ from slurm_agent_tools.policy.policy_files import LARGEST
 from slurm_agent_tools.server.site import site_config
 from slurm_agent_tools.server.site.site_config import SERVICE, SiteConfig
 from slurm_agent_tools.text import safe_open
+from slurm_agent_tools.transport.site_files import PATH
 
 UNITS: Path = SiteConfig.model_fields["units"].default
 
@@ -28,9 +29,6 @@ ROOT = "root"
 _LARGEST = 4 * 2**20
 
 _SHELLS = ("/usr/sbin/nologin", "/sbin/nologin", "/bin/false", "/usr/bin/false")
-
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for by root and by the service."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from slurm_agent_tools.models.allowed_passkeys import LOOPBACK, AllowedPasskey
 from slurm_agent_tools.server.http import connections, listener
 from slurm_agent_tools.server.http.app import HttpServer
 from slurm_agent_tools.server.http.host_check import allowed_hosts
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.dashboard_app import Dashboard
 from slurm_agent_tools.server.web.passkey_enrolment import PasskeyEnrolment
 from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.store.tokens import Tokens
 from slurm_agent_tools.text import log_events
 
 ANYWHERE = "localhost:0"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from slurm_agent_tools.server.http.tokens import Token, Tokens
+from slurm_agent_tools.store.tokens import Token, Tokens
 
 COOKIE = "sat_visit"
 

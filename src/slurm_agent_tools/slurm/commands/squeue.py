@@ -270,6 +270,11 @@ class Queue(Sequence[Job]):
             self._going[on] = Queue(self._columns, self._make, [row for row in self._rows if states[row] in words])
         return self._going[on]
 
+    @property
+    def idle(self) -> bool:
+        """True where no job of anybody waits or runs, as far as squeue shows."""
+        return ACTIVE_STATES.isdisjoint(map(columns.state_word, set(self._columns.states)))
+
     def states(self) -> Counter[str]:
         """How many rows are in each state."""
         counts: Counter[str] = Counter()

@@ -15,8 +15,8 @@ from tests.watchdog import eventually
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http import app
 from slurm_agent_tools.server.http.listener import Address
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.settings import HttpSettings, Settings
+from slurm_agent_tools.store.tokens import Tokens
 
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",

@@ -21,8 +21,8 @@ from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.refusals import RequestRefused
 from slurm_agent_tools.server.http.request_limits import RequestLimits
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox, visit
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.settings import HttpSettings
+from slurm_agent_tools.store.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 

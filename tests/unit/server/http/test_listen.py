@@ -17,9 +17,9 @@ from tests.unit.server.over_http import needs_ipv6
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http import connections, listener
 from slurm_agent_tools.server.http.listener import Address
-from slurm_agent_tools.server.http.private_files import lock
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.settings import HttpSettings, Settings
+from slurm_agent_tools.store.tokens import Tokens
+from slurm_agent_tools.transport.private_files import lock
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 

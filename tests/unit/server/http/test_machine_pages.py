@@ -23,10 +23,10 @@ from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.listener import Address
 from slurm_agent_tools.server.http.machine_pages import MACHINE_PATHS, METRICS, DecisionCounts, rendered
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import HttpSettings
+from slurm_agent_tools.store.tokens import Tokens
 
 GPU_JOB = ("#!/bin/bash\nsleep 6000\n", "--partition=gpu", "--gres=gpu:2", "--time=2:00:00")
 

@@ -17,9 +17,9 @@ from slurm_agent_tools.api.toolbox import Toolbox, ToolCall
 from slurm_agent_tools.errors import AccessError, ScopeMissing, ServerStopping, SlurmMissing
 from slurm_agent_tools.models import arguments, report, shapes, submission_answer
 from slurm_agent_tools.server.http.scope_check import READING, HttpVisit, ScopedToolbox, until, visit
-from slurm_agent_tools.server.http.tokens import Scope, Token
 from slurm_agent_tools.services.approval import Question
 from slurm_agent_tools.services.context import Caller
+from slurm_agent_tools.store.tokens import Scope, Token
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 JOB = shapes.JobShown(job_id="7", name="x", state="RUNNING")

@@ -13,10 +13,10 @@ from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.server.http.host_check import allowed_hosts
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.dashboard_app import Dashboard
 from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.settings import HttpSettings
+from slurm_agent_tools.store.tokens import Tokens
 
 
 class Seen(HTMLParser):

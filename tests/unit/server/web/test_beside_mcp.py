@@ -16,9 +16,9 @@ from tests.watchdog import eventually
 from slurm_agent_tools.cli.main import main
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http import app
-from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.dashboard_server import serve_dashboard
 from slurm_agent_tools.settings import HttpSettings, Settings
+from slurm_agent_tools.store.tokens import Tokens
 
 pytestmark = pytest.mark.proves("pages-are-for-their-visitors")
 

@@ -14,8 +14,8 @@ from tests.unit.services.scenes import Scene, sent
 from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.insights import gpu_metrics
 from slurm_agent_tools.insights.gpu_metrics import GpuSeries
+from slurm_agent_tools.insights.use_curves import UseLooks, drawable, series
 from slurm_agent_tools.models.shapes import RunningShown
-from slurm_agent_tools.server.web.use_curves import UseLooks, drawable, series
 from slurm_agent_tools.store.submissions import Owner
 
 BEGAN = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -9,10 +9,10 @@ from tests.unit.server.web.browsing import Browser, browser
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.server.http import request_limits
-from slurm_agent_tools.server.http.tokens import Token
 from slurm_agent_tools.server.web.dashboard_app import PAGES, POLICY
 from slurm_agent_tools.server.web.visitors import LASTS
 from slurm_agent_tools.server.web.web_page import WebPage
+from slurm_agent_tools.store.tokens import Token
 
 pytestmark = pytest.mark.proves("pages-are-for-their-visitors")
 

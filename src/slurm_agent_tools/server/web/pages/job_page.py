@@ -12,10 +12,10 @@ import anyio.to_thread
 
 from slurm_agent_tools.diagnosis.classify import NONE, diagnose
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
-from slurm_agent_tools.insights import gpu_metrics, job_outcome
+from slurm_agent_tools.insights import gpu_metrics, job_outcome, use_curves
 from slurm_agent_tools.insights.usage import GPUS, amount
 from slurm_agent_tools.models.job import JobView
-from slurm_agent_tools.server.web import fragments, use_curves
+from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
 from slurm_agent_tools.services import job_alerts, jobs, log_analysis, present
 from slurm_agent_tools.services.context import ClusterContext

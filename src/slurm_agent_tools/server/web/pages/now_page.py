@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights import use_curves
 from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.models.toolset_arguments import GetFleet
-from slurm_agent_tools.server.web import fragments, use_curves
+from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import PageAsked, WebPage, look_fresh
 from slurm_agent_tools.services import fleet_look, job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from slurm_agent_tools.errors import AgentToolsError, ConfigError
-from slurm_agent_tools.server.site.site_layout import PATH
+from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport import process
 
 LARGEST = 4 * 2**20
 """Bytes of a file of the machine's that is read."""
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for by root and by the service."""
 
 ENV = {"PATH": PATH, "LC_ALL": "C"}
 """Of every command that is run for the service, whatever the administrator's own is."""
@@ -38,13 +40,6 @@ def plugin_line(conf: Path) -> str | None:
         return None
     found = re.search(r"^[ \t]*JobSubmitPlugins[ \t]*=[^\n#]*\blua\b[^\n]*", text, re.IGNORECASE | re.MULTILINE)
     return None if found is None else found[0].strip()
-
-
-def as_root() -> None:
-    """Raises ConfigError for anybody else."""
-    if os.geteuid() != 0:
-        hint = "Read what it would do without --yes, then run it as root."
-        raise ConfigError("--yes", None, "needs root", hint=hint)
 
 
 def command(argv: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.server.http.private_files import replaceable, writable_by_others
+from slurm_agent_tools.transport.private_files import replaceable, writable_by_others
 
 NOBODY = 65534
 

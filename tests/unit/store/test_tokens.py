@@ -11,7 +11,7 @@ import pytest
 
 from slurm_agent_tools.cli.main import main
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.store.tokens import Tokens
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Literal
 
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.server.http.private_files import writable_by_others
 from slurm_agent_tools.store.database import storage
+from slurm_agent_tools.transport.private_files import writable_by_others
 
 Scope = Literal["scrape", "read", "write"]
 """`scrape`: only what monitoring reads, no tool; `read`: looking; `write`: submitting and saving too."""

@@ -1,0 +1,147 @@
+"""A refusal says what the nodes have where the request is more than that, and no remedy asks for what nobody has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.unit.policy.plans import asks, live
+from tests.unit.policy.saying import says
+
+from slurm_agent_tools.api.rule_examples import GIB
+from slurm_agent_tools.models.decision import RuleDecision
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.policy.plan import PlannedRequest
+
+SMALL = Partition(
+    "small", "UP", default=True, nodes=4, max_time_seconds=None, default_time_seconds=None,
+    total_gpus=8, gpus_per_node=2, cpus_per_node=8, memory_per_node=4 * GIB, memory_per_node_max=20 * GIB,
+)  # fmt: skip
+OTHER_JOBS = "Memory that one job holds is memory that the node's other jobs cannot use."
+OTHER_GPUS = "Memory that one GPU's job holds is memory that the node's other GPUs cannot use."
+
+
+def memory(size: int, gpus: int = 0, *partitions: Partition, **request: object) -> RuleDecision:
+    """What the rule says of so much memory (for each GPU, where there are any) on these partitions; none: not known."""
+    per = {"memory_per_gpu_bytes": size * GIB} if gpus else {"memory_per_node_bytes": size * GIB}
+    line = f"#SBATCH --{'mem-per-gpu' if gpus else 'mem'}={size}G"
+    return says(
+        "memory-per-gpu", on(partitions, asks(line, gpus=gpus, resources=Resources(gpus=gpus, **per), **request))
+    )
+
+
+def on(partitions: tuple[Partition, ...], plan: PlannedRequest) -> PlannedRequest:
+    return replace(plan, live=live(partitions={one.name: one for one in partitions})) if partitions else plan
+
+
+def offered(result: RuleDecision) -> list[str]:
+    """The sizes and numbers that the lines of its remedy ask for."""
+    return re.findall(
+        r"^#SBATCH --(?:mem|mem-per-gpu|gpus|gres|gpus-per-node)=(\S+)", result.remedy or "", re.MULTILINE
+    )
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_more_than_any_node_has_is_told_and_no_remedy_is_more(gpus):
+    result = memory(64, gpus, SMALL)
+    assert "a person decides. No node of partition small gives more than 20G. Memory that one" in result.message
+    assert offered(result) == ["16G", "20G"]
+
+
+def test_where_the_nodes_have_less_than_is_free_all_that_they_have_is_the_one_remedy():
+    tiny = replace(SMALL, memory_per_node_max=6 * GIB)
+    result = memory(24, 1, tiny)
+    assert (result.outcome, offered(result)) == ("justify", ["6G"])
+    assert "JUSTIFIED" not in (result.remedy or "")
+    assert "gives more than 6G." in result.message
+
+
+def test_what_a_node_has_is_not_told_where_it_is_enough():
+    result = memory(18, 1, SMALL)
+    assert "No node" not in result.message
+    assert offered(result) == ["16G", "18G"]
+    assert 'justification="' in (result.remedy or "")
+
+
+@pytest.mark.parametrize(
+    "known", [(), (replace(SMALL, memory_per_node=0, memory_per_node_max=0),), (replace(SMALL, default=False),)]
+)
+def test_without_a_cluster_nothing_is_told_and_the_policy_alone_counts(known):
+    result = memory(64, 1, *known)
+    assert "No node" not in result.message
+    assert offered(result) == ["16G", "24G"]
+
+
+def test_the_largest_of_all_partitions_that_it_may_run_in_counts():
+    large = replace(SMALL, name="large", default=False, memory_per_node_max=256 * GIB, max_mem_per_node=22 * GIB)
+    result = memory(64, 1, SMALL, large, partition="small,large")
+    assert "No node of partition small, large gives more than 22G." in result.message
+    assert offered(result) == ["16G", "22G"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "share"), [({"gpus_per_node": 2}, 10), ({"nodes": 1}, 10), ({"nodes": 2}, 20), ({}, 20)]
+)
+def test_gpus_that_share_a_node_share_its_memory(request_, share):
+    result = memory(64, 2, SMALL, **request_)
+    assert ("which 2 GPUs share" in result.message) == (share == 10)
+    assert offered(result) == (["10G"] if share == 10 else ["16G", "20G"])
+
+
+def test_of_a_whole_node_no_remedy_is_more_than_it_has():
+    tiny = replace(SMALL, memory_per_node_max=20 * GIB)
+    size = {"memory_per_gpu_bytes": 20 * GIB}
+    plan = asks("#SBATCH --mem=0", gpus=1, memory_per_node=0, resources=Resources(gpus=1, **size))
+    assert offered(says("memory-per-gpu", on((tiny,), plan))) == ["16G", "20G"]
+    assert offered(says("memory-per-gpu", on((replace(SMALL, memory_per_node_max=4 * GIB),), plan))) == ["4G"]
+    assert offered(says("memory-per-gpu", plan)) == ["16G", "24G"]
+
+
+def test_a_job_without_gpus_is_told_of_other_jobs_and_one_with_gpus_of_other_gpus():
+    assert memory(640).message.endswith(OTHER_JOBS)
+    assert memory(640, 1).message.endswith(OTHER_GPUS)
+    whole = {"memory_per_node": 0, "resources": Resources(gpus=0, memory_per_node_bytes=GIB)}
+    assert says("memory-per-gpu", asks("#SBATCH --mem=0", gpus=0, **whole)).message.endswith(OTHER_JOBS)
+
+
+# --- GPUs -------------------------------------------------------------------------------------------------------------
+
+
+def gpus(line: str, total: int, *partitions: Partition, **request: object) -> RuleDecision:
+    return says("gpus", on(partitions, asks(f"#SBATCH --{line}", resources=Resources(gpus=total), **request)))
+
+
+def test_more_gpus_than_the_partition_has_are_told_and_no_remedy_is_more():
+    result = gpus("gpus=16", 16, replace(SMALL, total_gpus=6, nodes=3), gpus=16)
+    assert "Partition small has 6 GPUs, 2 on a node. Every GPU" in result.message
+    assert offered(result) == ["4", "6"]
+
+
+def test_fewer_than_are_free_are_the_one_remedy():
+    result = gpus("gpus=6", 6, replace(SMALL, total_gpus=2, nodes=1), gpus=6)
+    assert (result.outcome, offered(result)) == ("justify", ["2"])
+    assert "JUSTIFIED" not in (result.remedy or "")
+
+
+def test_a_node_gets_no_more_than_one_has():
+    result = gpus("gres=gpu:8", 16, SMALL, nodes=2, gpus_per_node=8)
+    assert "Partition small has 8 GPUs, 2 on a node." in result.message
+    assert offered(result) == ["gpu:2"]
+    assert "#SBATCH --nodes=1" not in (result.remedy or "")
+
+
+def test_where_there_is_no_gpu_none_is_advised():
+    result = gpus("gpus=6", 6, replace(SMALL, total_gpus=0, gpus_per_node=0), gpus=6)
+    assert "Partition small has no GPU." in result.message
+    assert result.remedy == "Delete line 2 (`#SBATCH --gpus=6`)."
+
+
+def test_gpus_are_not_told_where_they_are_enough_or_not_known():
+    enough, unknown = gpus("gpus=6", 6, SMALL, gpus=6), gpus("gpus=16", 16, replace(SMALL, cpus_per_node=0), gpus=16)
+    assert ("Partition" in enough.message, offered(enough)) == (False, ["4", "6"])
+    assert ("Partition" in unknown.message, offered(unknown)) == (False, ["4", "8"])
