@@ -93,7 +93,8 @@ async def test_one_look_at_the_nodes_serves_all_sections(box, slurm):
 @pytest.mark.proves("the-fleet-is-short")
 async def test_two_thousand_nodes_are_told_in_two_kilobytes(tmp_path):
     _, body = await look(fake_toolbox(tmp_path, await large()))
-    assert body["status"] == "ok", body
+    assert {name: one["error"] for name, one in body.items() if isinstance(one, dict) and "error" in one} == {}
+    assert body["status"] == "ok"
     assert len(json.dumps(body).encode()) < 2048, {name: len(json.dumps(one)) for name, one in body.items()}
     assert sum(one["pending"] + one["running"] for one in body["waits"]["queue"]) > 20_000
     assert sum(tier["nodes"] for tier in body["inventory"]["tiers"]) == 2000
