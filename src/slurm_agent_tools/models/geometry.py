@@ -289,6 +289,6 @@ def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
         max(tasks, (request.ntasks_per_node or 1) * nodes) * (request.cpus_per_task or 1),
         (request.cpus_per_gpu or 0) * gpus,
         (number(request, "mincpus") or 0) * nodes,
-        cores_asked(request) * nodes,
+        cores_asked(request) * _nodes(request),  # -B says so many tasks; on more nodes there are no more (measured)
     )
     return max(ways)

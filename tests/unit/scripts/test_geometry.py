@@ -254,7 +254,7 @@ def test_default_cpus_of_gpus_count_where_neither_task_nor_gpu_names_any():
         ("--gpus=1 -n6 --cpus-per-gpu=4", 8, 2), ("-N1 --gpus=1 -n6 --cpus-per-gpu=4", 6, 1),
         ("-N1-3 -n7 --ntasks-per-node=3 --gpus-per-task=1", 9, 9), ("-N1-2 -n2 --gres=gpu:2 --cpus-per-gpu=4", 16, 4),
         ("--ntasks-per-gpu=4 -N3", 12, 3), ("--gpus-per-task=2 --cpus-per-gpu=1 -n2 --ntasks-per-node=2 -N2", 8, 8),
-        ("-N2-4 --gpus=2 --gpus-per-task=2", 2, 4),
+        ("-N2-4 --gpus=2 --gpus-per-task=2", 2, 4), ("-B2:4:1", 8, 0), ("-B2:4:1 -N2", 16, 0), ("-B2:4:1 --gpus=2", 8, 2),
     ],
 )  # fmt: skip
 def test_what_slurm_gave_is_no_more_than_what_is_counted(line: str, cpus: int, gpus: int):
