@@ -43,6 +43,9 @@ local ENFORCE_BINDING = slurm.GRES_ENFORCE_BIND or 16
 -- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
 local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 
+-- `a100*2` takes two nodes where --nodes says nothing.
+local NAMING_NODES = { features = "--constraint", prefer = "--prefer" }
+
 local UNITS = { [""] = 1, k = 1024, m = 1024 ^ 2, g = 1024 ^ 3, t = 1024 ^ 4 }
 
 local function stated(source, field)
@@ -130,6 +133,7 @@ local function counted(get)
   if tasks and shape.tasks_per_node and not (named and limit) then
     nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node))
   end
+  shape.named_more = listed > least -- all of them: no node has to have a task of its own
   shape.ranged, shape.least_nodes = ranged, least -- of more nodes in a list than -N says, Slurm takes so many
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
@@ -195,9 +199,18 @@ local function gpu_bounds(shape)
   end
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
   if most == 1 then return gpus, gpus end
-  -- Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
+  -- Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured); so it does of more
+  -- tasks than --gpus has GPUs for, by --ntasks-per-gpu or with one on each node of --ntasks-per-node.
   local by_cpus = shape.cpus_per_gpu > 0 and ceil(shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu) or 0
-  return math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE)), math.max(gpus, by_cpus)
+  local by_tasks = 0
+  if shape.of_job then
+    by_tasks = math.max(
+      shape.tasks_per_gpu and ceil(shape.tasks, shape.tasks_per_gpu) or 0,
+      shape.tasks_per_node and ceil(shape.tasks, shape.tasks_per_node) or 0,
+      shape.tasks_per_gpu and shape.loose_cpus > 0 and most or 0) -- 26.05 tells fewer tasks than -n says
+  end
+  local fewest = math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE))
+  return fewest, math.max(gpus, by_cpus, by_tasks)
 end
 
 -- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
@@ -224,13 +237,18 @@ local function by_cpu(size, shape, fewest)
   local node = size * math.max(tasks * task, least)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
+  if shape.most_nodes > 1 and not shape.of_node and not shape.of_socket then
+    -- Later versions give each node the CPUs of the one with the most GPUs (measured on 24.11 and 26.05).
+    local largest = math.max(1, shape.gpus - fewest * math.max(1, shape.nodes - 1))
+    gpu = math.max(gpu, size * on_cores(shape.cpus_per_gpu) * largest / fewest)
+  end
   if shape.of_task and shape.most_nodes > 1 then
     local idle = (shape.idle_tasks or shape.loose_cpus > 0) and size * least / fewest or 0
     return node, math.max(gpu, size * task / shape.of_task, idle)
   end
   -- Where GPUs are spread, another node has a task; with a layout its CPUs come on top.
   local beside = node
-  if not shape.of_socket and not shape.layout and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
+  if not shape.named_more and not shape.of_socket and not shape.layout and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
     beside = size * math.max((tasks - 1) * task, least)
   end
   return node, math.max(gpu, beside / fewest, node / shape.gpus)
@@ -307,8 +325,8 @@ local function is_named_again(item, kinds)
 end
 
 -- GPUs for each socket: Slurm may give those of more sockets of a node than the job names (measured), up to all of them.
-local function check_sockets(found, get, shape)
-  if get("tres_per_socket") ~= nil and not shape.of_job then
+local function check_sockets(found, get)
+  if get("tres_per_socket") ~= nil then
     refuse(found, "gpus", "GPUs for each socket may be more than they show; write " .. REMEDY.gpus)
   end
 end
@@ -417,6 +435,11 @@ local function check_hidden(found, source)
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
   end
+  for field, option in pairs(NAMING_NODES) do
+    if string.find(stated(source, field) or "", "*", 1, true) then
+      refuse(found, "directives", option .. " with a number of nodes takes more than it shows; ask with --nodes")
+    end
+  end
   for field, option in pairs(OF_SYSTEM) do
     if stated(source, field) ~= nil then
       refuse(found, "directives", option .. " takes whole nodes, which it does not show; leave it out")
@@ -494,7 +517,7 @@ local function judge_submission(job, parts)
   if whole then take_whole_nodes(found, get, shape, whole) end
   check_memory(found, get, shape)
   check_gpus(found, shape)
-  check_sockets(found, get, shape)
+  check_sockets(found, get)
   check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
@@ -550,6 +573,11 @@ local function judge_fixed(found, job, record)
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
   check_changed_gpus(found, job, record)
+  -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
+  local of_job, of_task = after(job, record)("tres_per_job"), after(job, record)("tres_per_task")
+  if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(of_job) and of_gpus(of_task) then
+    refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")
+  end
 end
 
 -- The throttle that a change gives an array; Slurm 22.05 has set it before it asks.
@@ -575,7 +603,7 @@ local function judge_change(job, record, parts)
     if whole then take_whole_nodes(found, get, shape, whole) end
     if any(job, SHAPE) then check_memory(found, get, shape) end
     if any(job, GPU_SHAPE) or whole then check_gpus(found, shape) end
-    if stated(job, "tres_per_socket") then check_sockets(found, get, shape) end
+    if stated(job, "tres_per_socket") then check_sockets(found, get) end
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
   check_exclusive(found, stated(job, "shared"))

@@ -298,7 +298,7 @@ local function judge_with_ticket(job, most)
   over_memory(found, get, shape, most)
   over_gpus(found, shape, most)
   check_words_of_gpus(found, job)
-  check_sockets(found, get, shape)
+  check_sockets(found, get)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
   over_time(found, get("time_limit"), most)
@@ -341,8 +341,10 @@ end
 
 -- --- Changes of a job that has a ticket ---------------------------------------------------------------------------
 
--- Whether a change takes no more memory for the same than the job has, which needs no counting.
+-- Whether a change takes no more memory for the same than the job has, which needs no counting. Of a job with memory for
+-- each GPU the record has the partition's default for each CPU, which the job has not.
 local function only_less_memory(job, record)
+  if stated(record, "mem_per_tres") then return false end
   for _, field in ipairs(SHAPE) do
     local new, old = stated(job, field), stated(record, field)
     if new ~= nil and not (string.find(field, "^min_mem_per_") and old ~= nil and new > 0 and new <= old) then
@@ -357,7 +359,7 @@ local function judge_change_with_ticket(job, record, most)
   judge_fixed(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
-  if stated(job, "tres_per_socket") then check_sockets(found, get, shape_of(get)) end
+  if stated(job, "tres_per_socket") then check_sockets(found, get) end
   for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
     if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
   end

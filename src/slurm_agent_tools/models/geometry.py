@@ -46,6 +46,8 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
+    if request.gpus and gpus and most > 1 and not request.gpus_per_node:
+        most_gpus = max(most_gpus, _gpus_of_later_versions(request, tasks))
     if request.cpus_per_gpu and gpus and most > 1 and not request.gpus_per_node and not request.gpus_per_socket:
         # Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
         most_gpus = max(most_gpus, -(-tasks * (request.cpus_per_task or 1) // request.cpus_per_gpu))
@@ -237,6 +239,11 @@ def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition 
     elsewhere = (most - 1) * partition.gpus_per_node if partition is not None and partition.gpus_per_node else UNBOUNDED
     fewest = gpus if most == 1 else max(together, gpus - elsewhere)
     return min(fewest, gpus), gpus
+
+
+def _gpus_of_later_versions(request: JobRequest, tasks: int) -> int:
+    """What 24.11 and 26.05 make of few --gpus for many tasks (measured): one for so many, or on each of their nodes."""
+    return max(-(-tasks // each) if each else 0 for each in (request.ntasks_per_gpu, request.ntasks_per_node))
 
 
 def _has_cpus_counted_as_tasks(request: JobRequest) -> bool:

@@ -10,7 +10,6 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.geometry import geometry
@@ -52,10 +51,14 @@ def ceilings(
         raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
     if any(_PARTS.search(d.value or "") for d in request.find("gres", "tres-per-task")):
         raise InputError("gres", None, "asks for parts of GPUs, for which there is no ticket")
-    if request.gpus_per_socket and request.gpus is None:  # Slurm may give those of more sockets than the job names
+    if request.gpus_per_socket:  # Slurm may give those of more sockets than the job names
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError(
             "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
+        )
+    if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
+        raise InputError(
+            "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
         )
     seconds = request.time_limit
     if seconds is None:
@@ -67,8 +70,6 @@ def ceilings(
         name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
         gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
-    if request.gpus_per_socket and request.ntasks is None:  # sbatch says -n itself then, and spreads tasks unevenly
-        request = replace(request, ntasks=geometry(request, anywhere).tasks)
     numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes

@@ -286,16 +286,29 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
     )
     total, node = size * max(shape.cpus, shape.tasks * task), size * max(shape.tasks_on_node * task, least)
     by_gpu = size * max(_on_cores(request.cpus_per_gpu or 0, request, partition), (request.ntasks_per_gpu or 0) * task)
+    of_gpu = max(by_gpu, _uneven(size * _on_cores(request.cpus_per_gpu or 0, request, partition), request, shape))
     if request.gpus_per_task and shape.most_nodes > 1:
         # Tasks bring their GPUs along, so the share is that of one task.
         spare = _share(size * least, shape.fewest_gpus) if has_idle_tasks(request, shape.nodes) else 0
-        return _Memory(total, node, max(by_gpu, _share(size * task, request.gpus_per_task) or 0, spare or 0))
+        return _Memory(total, node, max(of_gpu, _share(size * task, request.gpus_per_task) or 0, spare or 0))
     spread = shape.fewest_gpus < shape.gpus and shape.tasks_on_node == shape.tasks > 1 and not any(layout(request))
+    spread = spread and not request.find("nodelist")  # on later versions a node of the list may have no task
     # Where GPUs are spread, another node has a task; with a layout its CPUs come on top (22.05.8, measured).
     beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node
-    share = max(by_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
+    share = max(of_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
     others = shape.fewest_gpus * (shape.nodes - 1)  # GPUs that are on other nodes, whatever happens
     return _Memory(total, max(node, by_gpu * (shape.most_gpus - others)), share or None)
+
+
+def _uneven(size: int, request: JobRequest, shape: Geometry) -> int:
+    """Memory of one GPU where each brings so much, and nodes have more of them and fewer.
+
+    24.11 and 26.05 give each node the CPUs of the one with the most GPUs (measured).
+    """
+    if shape.most_nodes == 1 or not shape.gpus or request.gpus_per_node or request.gpus_per_socket:
+        return 0
+    largest = max(1, shape.gpus - shape.fewest_gpus * max(1, shape.nodes - 1))
+    return _share(size * largest, shape.fewest_gpus) or 0
 
 
 def _on_cores(cpus: int, request: JobRequest, partition: Partition | None) -> int:

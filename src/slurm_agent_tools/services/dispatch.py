@@ -179,7 +179,7 @@ async def _released(
 def answer(run: Submission, decided: Decided, *, again: str = "", alone: bool = False) -> SubmitReply:
     """The answer for a released job, by the ledger. `again`: what the call has in common with an earlier one.
 
-    `alone`: no other job was in the queue, which the ledger does not keep.
+    `alone`: no other job waited, which the ledger does not keep.
     """
     advised, at = decided.advised or Advised(), run.released or run.updated
     what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."

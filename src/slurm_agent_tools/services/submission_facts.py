@@ -230,7 +230,7 @@ async def with_advice(
     else:
         note = f"The accounting was not asked: {_ASKS}."
         advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)
-    alone = begins is not None and begins >= _AT_ONCE and snapshot.queue is not None and snapshot.queue.idle
+    alone = begins is not None and begins >= _AT_ONCE and snapshot.queue is not None and snapshot.queue.nobody_waits
     return replace(request, advised=advised.model_copy(update={"estimated_start": start}), alone=alone)
 
 
@@ -254,7 +254,7 @@ async def records(
 
 
 def starts(wait: ExpectedWait | None, *, alone: bool = False) -> str:
-    """When Slurm expects the start, as a sentence; empty where it does not tell. `alone`: no other job is there.
+    """When Slurm expects the start, as a sentence; empty where it does not tell. `alone`: no other job waits.
 
     A scheduler that has not looked since it began, or since the last job left, names minutes that nobody waits.
     """
@@ -269,5 +269,5 @@ def starts(wait: ExpectedWait | None, *, alone: bool = False) -> str:
         measured = f"Jobs like it waited {median} here lately, 95 % of them at most {p95}"
         return f" {measured}; by the time limits of the jobs that run now it starts within {format_duration(seconds)}."
     if alone:
-        return f" Slurm's estimate of its start is {format_duration(seconds)} from now; the queue shows no other job."
+        return f" Slurm's estimate of its start is {format_duration(seconds)} from now; no other job waits."
     return f" Slurm expects it to start in {format_duration(seconds)}."

@@ -74,7 +74,7 @@ class SubmissionRequest:
     work: str = ""  # hash of the script's bytes and its arguments
     ladder: Ladder | None = None  # its configuration, where the policy asked for what was tried of it
     ticket: GivenTicket | None = None  # what the site's service gave for it
-    alone: bool = False  # no other job was in the queue
+    alone: bool = False  # no other job waited
 
     @property
     def name(self) -> str:

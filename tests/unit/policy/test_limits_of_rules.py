@@ -311,9 +311,11 @@ def test_a_high_priority_in_a_list_of_qos_is_seen(qos: str, outcome: str):
         (["--gres-flags=enforce-binding"], "deny"),
         (["--gres-flags=disable-binding,Enforce-Binding"], "deny"),
         (["--distribution=block:cyclic", "--ntasks-per-node=4"], "pass"),
-        (["--distribution=plane=4"], "pass"),
-        (["--distribution=plane=7", "--ntasks-per-node=4"], "deny"),
+        (["--distribution=plane=4"], "deny"),
         (["--distribution=Plane=7", "--ntasks-per-node=4"], "deny"),
+        (["--constraint=a100|h100"], "pass"),
+        (["--constraint=[a100*2&h100*1]"], "deny"),
+        (["--prefer=a100*2"], "deny"),
     ],
 )
 def test_the_value_of_an_allowed_option_may_take_more_than_it_shows(lines: list[str], outcome: str):

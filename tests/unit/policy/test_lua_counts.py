@@ -107,6 +107,21 @@ def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int]):
     assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
 
 
+def test_gpus_of_nodes_that_later_versions_take_for_more_tasks_than_there_are_gpus_for_are_counted():
+    """What 26.05 tells of --gpus=1 --ntasks-per-gpu=3 -n9, of which it gave a GPU on each of three nodes."""
+    told = {
+        "num_tasks": 3,
+        "min_cpus": 9,
+        "ntasks_per_tres": 3,
+        "tres_per_job": "gres/gpu:1",
+        "mem_per_tres": "gres/gpu:9",
+    }
+    calls = [f"COUNT(blank({lua_host.literal(told | more)}))" for more in ({}, {"min_cpus": 3}, {"max_nodes": 1})]
+    assert [line.split()[0] for line in run(Site(), _COUNT, calls)] == ["3", "1", "1"]
+    guard = [allowed({"gpus": "1", "ntasks-per-gpu": "3", "ntasks": tasks, "mem-per-gpu": "1G"}, {}) for tasks in "93"]
+    assert [one.gpus for one in guard] == [3, 1]
+
+
 def test_the_fewest_nodes_that_later_versions_write_for_tasks_by_node_are_no_range():
     """Of -n8 --ntasks-per-node=4 sbatch of 24.11 and 26.05 writes `min_nodes` and no `max_nodes` (measured)."""
     asked = {"num_tasks": 8, "min_cpus": 8, "ntasks_per_node": 4, "min_mem_per_cpu": 1024}

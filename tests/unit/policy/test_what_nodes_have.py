@@ -118,20 +118,33 @@ def gpus(line: str, total: int, *partitions: Partition, **request: object) -> Ru
 
 def test_more_gpus_than_the_partition_has_are_told_and_no_remedy_is_more():
     result = gpus("gpus=16", 16, replace(SMALL, total_gpus=6, nodes=3), gpus=16)
-    assert "Partition small has 6 GPUs, 2 on a node. Every GPU" in result.message
+    assert result.outcome == "deny"
+    assert result.message == "GPUs: 16 cannot be had as they are asked for. Partition small has 6 GPUs, 2 on a node."
     assert offered(result) == ["4", "6"]
 
 
 def test_fewer_than_are_free_are_the_one_remedy():
     result = gpus("gpus=6", 6, replace(SMALL, total_gpus=2, nodes=1), gpus=6)
-    assert (result.outcome, offered(result)) == ("justify", ["2"])
+    assert (result.outcome, offered(result)) == ("deny", ["2"])
     assert "JUSTIFIED" not in (result.remedy or "")
+
+
+@pytest.mark.parametrize("reason", [None, "a sweep over eight seeds at once"])
+def test_what_one_node_does_not_have_is_denied_with_the_nodes_that_it_needs_whatever_the_reason(reason):
+    result = gpus("gres=gpu:6", 6, SMALL, gpus_per_node=6, justification=reason)
+    assert result.outcome == "deny"
+    assert "Partition small has 8 GPUs, 2 on a node; 6 are on 3 of its nodes (--nodes=3)." in result.message
+    assert offered(result) == ["gpu:2"]
+
+
+def test_what_slurm_may_place_in_another_way_is_for_a_reason_or_a_person():
+    assert gpus("gres=gpu:2", 12, SMALL, nodes=1, nodes_max=6, gpus_per_node=2).outcome == "approve"
 
 
 def test_a_node_gets_no_more_than_one_has():
     result = gpus("gres=gpu:8", 16, SMALL, nodes=2, gpus_per_node=8)
     assert "Partition small has 8 GPUs, 2 on a node." in result.message
-    assert offered(result) == ["gpu:2"]
+    assert (result.outcome, offered(result)) == ("deny", ["gpu:2"])
     assert "#SBATCH --nodes=1" not in (result.remedy or "")
 
 

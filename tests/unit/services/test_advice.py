@@ -363,10 +363,10 @@ def test_when_it_starts_is_a_sentence_where_slurm_tells():
     ("seconds", "words"),
     [
         (2, " Slurm expects it to start at once."),
-        (299, " Slurm's estimate of its start is 00:04:59 from now; the queue shows no other job."),
+        (299, " Slurm's estimate of its start is 00:04:59 from now; no other job waits."),
     ],
 )
-def test_where_no_other_job_is_an_estimate_of_minutes_is_told_as_no_more_than_that(seconds, words):
+def test_where_no_other_job_waits_an_estimate_of_minutes_is_told_as_no_more_than_that(seconds, words):
     assert submission_facts.starts(ExpectedWait(from_slurm_seconds=seconds), alone=True) == words
 
 

@@ -55,7 +55,7 @@ async def test_slots_that_are_left_are_never_fewer_than_none(scene: Scene, numbe
 
 
 @pytest.mark.parametrize("others", [0, 1])
-async def test_an_estimate_of_minutes_is_told_beside_a_queue_without_jobs(scene: Scene, monkeypatch, others: int):
+async def test_an_estimate_of_minutes_is_told_beside_a_queue_in_which_nobody_waits(scene: Scene, monkeypatch, others: int):
     real = dispatch.trial
 
     async def later(*asked: Any) -> sbatch.TestOnly:
@@ -66,7 +66,7 @@ async def test_an_estimate_of_minutes_is_told_beside_a_queue_without_jobs(scene:
     scene.slurm.command("scancel", str(over), admin=True)  # what is over may be shown for a while
     waiting(scene, others)
     summary = (await scene.submit()).summary
-    assert ("start is 00:04:59 from now; the queue shows no other job." in summary) == (others == 0), summary
+    assert ("start is 00:04:59 from now; no other job waits." in summary) == (others == 0), summary
     assert ("Slurm expects it to start in 00:04:59." in summary) == (others == 1), summary
 
 

@@ -43,7 +43,9 @@ _ADVICE = {
     "cores-per-socket": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "overcommit": "runs more tasks than CPUs; ask with --ntasks",
     "gres-flags": "with enforce-binding takes all CPUs beside its GPUs; leave it out",
-    "distribution": "with plane puts more tasks on a node than --ntasks-per-node says; write one of the two",
+    "distribution": "with plane puts more tasks on a node than are counted; ask with --ntasks-per-node",
+    "constraint": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
+    "prefer": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
     "spread-job": "can take a GPU on each of several nodes for one that was asked; ask with --nodes and --ntasks",
     "core-spec": "takes cores away from the system",
     "thread-spec": "takes threads away from the system",
@@ -90,9 +92,9 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
 def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     """Options that are not on the list, but for those in lines that are corrected as a whole."""
     allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
-    # 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; 22.05 puts more tasks on a node than
-    # --ntasks-per-node says with --distribution=plane (measured).
-    more = {"gres-flags": "enforce"} | ({"distribution": "plane"} if request.find("ntasks-per-node") else {})
+    # Measured: 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; --distribution=plane puts more
+    # tasks on a node than are counted; --constraint=a100*2 takes two nodes (22.05 to 26.05).
+    more = {"gres-flags": "enforce", "distribution": "plane", "constraint": "*", "prefer": "*"}
     stated = [d for d in request.directives if d.source != "pinned"]
     refused = [d for d in stated if d.option not in allowed or more.get(d.option, "\0") in (d.value or "").lower()]
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
@@ -189,6 +191,7 @@ DIRECTIVES = Rule(
     failing=(
         Example("an option that takes more than it shows", ("#SBATCH --mincpus=8", "python train.py"), "deny"),
         Example("CPUs that come with a GPU", ("#SBATCH --gpus=1", "#SBATCH --gres-flags=enforce-binding"), "deny"),
+        Example("two nodes by a feature", ("#SBATCH --gres=gpu:4", "#SBATCH --constraint=a100*2"), "deny"),
         Example("whole nodes", ("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", ("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example(

@@ -18,6 +18,7 @@ from slurm_agent_tools.policy.rules.rule import (
     Measure,
     Rule,
     judge_measure,
+    or_reason,
     passed,
     proof,
     reading_of,
@@ -176,7 +177,35 @@ def _judge_number(plan: PlannedRequest, policy: Policy) -> Judgement:
         stated=lambda size: cut(size).directives(), note=lambda size: cut(size).told(reading_of(plan).text),
         offer=lambda: _gpus_there(plan),
     )  # fmt: skip
+    if total > policy.limits.gpus.free and _is_nowhere(plan, total):
+        return _nowhere(measure, plan)
     return judge_measure(measure, plan, policy)
+
+
+def _is_nowhere(plan: PlannedRequest, total: int) -> bool:
+    """Whether these GPUs are more than there are where it runs, whatever Slurm chooses: not for a person to decide."""
+    request, there = request_of(plan), _gpus_there(plan)
+    stated = {d.option for d in request.find(*GPU_OPTIONS)}
+    plain = len(stated) == 1 and _plainly(request, next(iter(stated)), total)
+    return plain and there is not None and total > there[0] and request.nodes_max in {None, request.nodes}
+
+
+def _nowhere(measure: Measure, plan: PlannedRequest) -> Judgement:
+    """The judgement of a request that Slurm would refuse, with or without a reason or a yes."""
+    has, _ = measure.there()
+    message = f"GPUs: {measure.value} cannot be had as they are asked for. {_told(plan, measure.value)}"
+    remedy = or_reason(measure, min(measure.bands.justify, has), has)
+    return Judgement("deny", message, measure.value, has, remedy, proof(measure.options(measure.bands.free)))
+
+
+def _told(plan: PlannedRequest, total: int) -> str:
+    """What each partition has, and on how many nodes of it there are so many."""
+    there = []
+    for one in _places(plan):
+        nodes = -(-total // one.gpus_per_node) if one.gpus_per_node and total <= one.total_gpus else 0
+        more = f"; {total} are on {nodes} of its nodes (--nodes={nodes})" if nodes > 1 else ""
+        there.append(f"Partition {one.name} has {_has(one)}{more}.")
+    return " ".join(there)
 
 
 def _gpus_there(plan: PlannedRequest) -> tuple[int, str] | None:
@@ -344,6 +373,7 @@ GPUS = Rule(
     failing=(
         Example("six GPUs", ("#SBATCH --gpus=6",), "justify"),
         Example("four GPUs on each of four nodes", ("#SBATCH --nodes=4", "#SBATCH --gres=gpu:4"), "approve"),
+        Example("eight GPUs on one node, where each has four", ("#SBATCH --gres=gpu:8",), "deny", facts={}),
         Example("parts of GPUs", ("#SBATCH --gres=shard:4", "python train.py"), "approve"),
         Example("GPUs that were not counted", ("#SBATCH --gpus-per-socket=1",), "deny", counted=False),
     ),

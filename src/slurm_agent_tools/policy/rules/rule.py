@@ -2,10 +2,10 @@
 
 A remedy is one way, or several, each behind a line that begins with `Or` and ends with a colon. A way is steps:
 `Replace line 3 (`...`) by:` and the new lines, `Delete line 3 (`...`).`, `Add:` and lines that go behind the first one,
-`Call again with NAME="VALUE".`, `Call again without the argument NAME.`, `Run `COMMAND`.`. A line of another file of
-the project is `line 3 of FILE (`...`), indented like it,`: how far in it stands is not shown. Where no edit of a line
-keeps the work, `Change line 3 (`...`) yourself: WORDS.` says what to do. What else is said follows a step on the same
-line, or in a line that begins with `Note:`.
+`Call again with NAME="VALUE" and NAME="VALUE".`, `Call again without the argument NAME.`, `Run `COMMAND`.`; `Do both:`
+stands before those that help only together. A line of another file of the project is `line 3 of FILE (`...`), indented
+like it,`: how far in it stands is not shown. Where no edit of a line keeps the work, `Change line 3 (`...`) yourself:
+WORDS.` says what to do. What else is said follows a step on the same line, or in a line that begins with `Note:`.
 """
 
 from __future__ import annotations
@@ -98,14 +98,9 @@ class Rule:
         else:
             verdict = self.judge(plan, policy)
         return RuleDecision(
-            id=self.id,
-            outcome=verdict.outcome,
-            message=verdict.message,
-            observed=verdict.observed,
-            limit=verdict.limit,
-            remedy=verdict.remedy,
-            evidence=tuple(verdict.evidence),
-        )
+            id=self.id, outcome=verdict.outcome, message=verdict.message, observed=verdict.observed,
+            limit=verdict.limit, remedy=verdict.remedy, evidence=tuple(verdict.evidence),
+        )  # fmt: skip
 
 
 def passed(message: str, observed: str | float | None = None, limit: str | float | None = None) -> Judgement:
@@ -154,16 +149,12 @@ def reason_for(plan: PlannedRequest, policy: Policy, *, directive: bool = True) 
 
 
 def _says_something(text: str, policy: Policy) -> bool:
-    said = _without_placeholders(text)
+    """Whether it is more than the words that a remedy puts where the reason belongs, brackets or not."""
+    for told in PLACEHOLDERS:
+        text = re.sub(re.escape(told.strip("<>")), "", text, flags=re.IGNORECASE)
+    said = re.sub(r"<[^<>]*>", "", text).strip()
     words = [word.strip(".,:;!?").lower() for word in said.split()]
     return len(said) >= policy.justification_min_characters and not set(words) <= _EMPTY_WORDS
-
-
-def _without_placeholders(text: str) -> str:
-    """The reason without the words that a remedy puts where the reason belongs, brackets or not."""
-    for words in PLACEHOLDERS:
-        text = re.sub(re.escape(words.strip("<>")), "", text, flags=re.IGNORECASE)
-    return re.sub(r"<[^<>]*>", "", text).strip()
 
 
 # --- The judgement that memory, GPUs and time share: free, with a written reason, or by a person ----------------------
@@ -217,10 +208,10 @@ def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Jud
     has, why = measure.there()
     if measure.value > measure.bands.justify:
         message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {why}"
-        remedy = _or_reason(measure, min(measure.bands.justify, has), has)
+        remedy = or_reason(measure, min(measure.bands.justify, has), has)
         return Judgement("approve", message, shown, most, remedy, evidence)
     message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {why}"
-    return Judgement("justify", message, shown, free, _or_reason(measure, min(measure.value, has), has), evidence)
+    return Judgement("justify", message, shown, free, or_reason(measure, min(measure.value, has), has), evidence)
 
 
 def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: str) -> Judgement:
@@ -229,7 +220,7 @@ def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: 
     return Judgement("deny", message, "unknown", free, replace(directives, line), proof(directives))
 
 
-def _or_reason(measure: Measure, size: int, has: int) -> str:
+def or_reason(measure: Measure, size: int, has: int) -> str:
     """Lower it; or ask for `size`, with a written reason on the line or in the call. Never more than there is."""
     lower = measure.lower(min(measure.bands.free, has))
     if size <= measure.bands.free:
@@ -295,7 +286,6 @@ def sentence(whats: Sequence[str]) -> str:
 WHY_NEEDED = "<why this job needs it>"
 WHAT_CHANGED = "<what changed outside the script: the code, a package, the data, a node>"
 WHY_TWICE = "<why the same work twice>"
-
 WHY_UNTRIED = "<why no smoke run is needed>"
 
 PLACEHOLDERS = (WHY_NEEDED, WHAT_CHANGED, WHY_TWICE, WHY_UNTRIED)
@@ -313,15 +303,20 @@ def ways(first: str, *others: tuple[str, str]) -> str:
 
 def without_reasons(remedy: str) -> str:
     """The remedy without the ways that give a reason, for a policy to which no reason is enough."""
-    kept = [
-        way for way in re.split(r"\n(?=Or [^\n]*:\n)", remedy) if not re.match(r"Or give your reason[^\n]*:\n", way)
-    ]
-    return "\n".join(kept)
+    every = re.split(r"\n(?=Or [^\n]*:\n)", remedy)
+    return "\n".join(way for way in every if not re.match(r"Or give your reason[^\n]*:\n", way))
 
 
-def call_again(name: str, value: str) -> str:
-    """The step that repeats the call with an argument."""
-    return f'Call again with {name}="{value}".'
+def call_again(name: str, value: str, *more: tuple[str, str]) -> str:
+    """The step that repeats the call with an argument, or with several of them at once."""
+    *others, last = [f'{one}="{text}"' for one, text in ((name, value), *more)]
+    return f"Call again with {', '.join(others)} and {last}." if others else f"Call again with {last}."
+
+
+def both(*steps: str) -> str:
+    """Steps of which none helps without the others."""
+    lead = "Do both:" if len(steps) == 2 else "Do all of this:"
+    return "\n".join([lead, *steps] if len(steps) > 1 else steps)
 
 
 def note(text: str) -> str:
@@ -360,18 +355,24 @@ def replace(directives: Sequence[Directive], *lines: str) -> str:
     """
     stated = [d for d in directives if d.source != "pinned"]
     places = sorted({d.evidence for d in stated if d.source == "script"}, key=lambda place: place.line)
-    words = [_argument(d, lines) for d in stated if d.source == "argument"]
+    given = dict(_argument(d, lines) for d in stated if d.source == "argument")
+    new = [(name, value) for name, value in given.items() if value is not None]
+    words = [call_again(*new[0], *new[1:])] if new else []
+    words += [f"Call again without the argument {name}." for name, value in given.items() if value is None]
     if places:
         words.append(edit(places, [*_kept(places, {d.option for d in stated}), *lines]))
     elif not words and lines:
         words.append("\n".join(["Add:", *lines]))
-    return "\n".join(dict.fromkeys(words))
+    return both(*words)
 
 
 def with_reason(directives: Sequence[Directive], line: str) -> str:
     """The same with a written reason: on the line, or where the call states the option, in the call."""
     way = replace(directives, f"{line}  # JUSTIFIED: {WHY_NEEDED}")
-    return way if f"# JUSTIFIED: {WHY_NEEDED}" in way else f"{way}\n{call_again('justification', WHY_NEEDED)}"
+    if f"# JUSTIFIED: {WHY_NEEDED}" in way:
+        return way
+    call, reason = re.fullmatch(r'Call again with (\S+)="([^"]*)"\.', way), ("justification", WHY_NEEDED)
+    return call_again(call[1], call[2], reason) if call else both(way, call_again(*reason))
 
 
 def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
@@ -389,10 +390,11 @@ def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
     return found
 
 
-def _argument(directive: Directive, lines: Sequence[str]) -> str:
+def _argument(directive: Directive, lines: Sequence[str]) -> tuple[str, str | None]:
+    """The argument's name and its new value; None where it goes."""
     name = _ARGUMENTS.get(directive.option, directive.option)
     for line in lines:
         head, sign, value = line.partition(f"--{directive.option}=")
         if sign and head.strip() == "#SBATCH":
-            return call_again(name, value.split("  #")[0].strip())
-    return f"Call again without the argument {name}."
+            return name, value.split("  #")[0].strip()
+    return name, None

@@ -271,9 +271,9 @@ class Queue(Sequence[Job]):
         return self._going[on]
 
     @property
-    def idle(self) -> bool:
-        """True where no job of anybody waits or runs, as far as squeue shows."""
-        return ACTIVE_STATES.isdisjoint(map(columns.state_word, set(self._columns.states)))
+    def nobody_waits(self) -> bool:
+        """True where no job of anybody is pending, as far as squeue shows."""
+        return "PENDING" not in map(columns.state_word, set(self._columns.states))
 
     def states(self) -> Counter[str]:
         """How many rows are in each state."""

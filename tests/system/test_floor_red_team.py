@@ -1,0 +1,78 @@
+"""Requests and changes of which Slurm gave more than the floor or a ticket counted: each is refused now, by every version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.system.ticket_site import Site, asked_by_root, private, sbatch
+
+pytestmark = pytest.mark.proves("floor-holds")
+
+# Partition, words. What was given for them stands behind, as (CPUs, MB, GPUs) of each node; limits: 8 GPUs, 16G for each.
+BEYOND = [
+    "three --gpus-per-node=4 --constraint=[a100*2&h100*1] --mem-per-gpu=16G",  # (1,65536,4) three times
+    "gpu --gpus-per-node=4 --constraint=a100*2 --mem-per-gpu=16G",
+    "three --gpus-per-task=4 -n1 --constraint=[a100*1&h100*1] --mem=64G",
+    "gpu --gpus=4 -N2 --cpus-per-gpu=8 --mem-per-cpu=2G",  # 24.11, 26.05: (24,49152,3)(24,49152,1)
+    "gpu --gpus-per-task=1 -N2 -n4 --cpus-per-gpu=8 --mem-per-cpu=2G",
+    "gpu --gpus=4 -N2 --ntasks-per-node=3 --cpus-per-gpu=4 --mem-per-cpu=4G",  # 24.11: (12,49152,3)(12,49152,1)
+    "three --gpus=4 --gpus-per-socket=4 --sockets-per-node=1 -N2 --ntasks-per-node=4 --mem-per-gpu=16G",  # 22.05: 12 GPUs
+    "gpu --gpus=4 --gpus-per-socket=1 --sockets-per-node=2 -N1 -n1 --mem=64G",  # (1,65536,1)
+    "gpu --gres=gpu:1 -N1 -n8 -w{pre}gpu01,{pre}gpu02 --mem-per-cpu=2340M",  # 24.11, 26.05: (8,18720,1)
+]
+WITHIN = [
+    "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",
+    "gpu --gpus-per-node=2 -N2 --cpus-per-gpu=4 --mem-per-cpu=4G",
+    "gpu --gpus=2 --constraint=a100 --mem-per-gpu=16G",
+    "three --gpus=1 --ntasks-per-gpu=3 -n9 --mem-per-gpu=16G",  # 24.11, 26.05: three GPUs, which are free
+]
+# Words of a job, whether it has a ticket, and the change: what it gave.
+CHANGES = [
+    ("--partition=gpu --gpus=1 -N1 -n1 -c32 --mem-per-gpu=16G", True, "MinMemoryCPU=1999"),  # (32,63968,1)
+    ("--partition=gpu --gpus=1 -N1 -n1 -c32 --mem-per-gpu=1G", True, "MinMemoryCPU=1999"),
+    ("--partition=three --gpus=4 -n4 -N1 --mem=4000M", False, "TresPerTask=gres/gpu:2"),  # 24.11, 26.05: 8 GPUs
+    ("--partition=three --gpus=4 -n4 -N1 --mem=4000M", True, "TresPerTask=gres/gpu:2"),
+    ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", False, "Features=a100*2"),  # 8 GPUs
+    ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", True, "Features=a100*2"),
+]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with private() as made:
+        nodes = [name for name in made.place.cluster.nodes if "gpu" in name or "spec" in name]
+        asked_by_root(made, "scontrol", "create", "PartitionName=three", f"Nodes={','.join(nodes)}", "State=UP")
+        yield made
+
+
+def answered(site: Site, words: str) -> tuple[str | None, str]:
+    """The job that was accepted, and what was said."""
+    prefix = next(iter(site.place.cluster.nodes))[:-5]
+    partition, *rest = words.format(pre=prefix).split()
+    told = sbatch(site, f"-p{partition}", "-t5", *rest)
+    site.place.run(["scancel", "--me"])
+    return told
+
+
+@pytest.mark.parametrize("words", BEYOND)
+def test_what_slurm_gives_more_of_than_the_words_say_is_refused(site: Site, words: str):
+    job, said = answered(site, words)
+    assert job is None, said
+
+
+@pytest.mark.parametrize("words", WITHIN)
+def test_what_is_like_it_and_within_the_limits_is_let_in(site: Site, words: str):
+    job, said = answered(site, words)
+    assert job is not None, said
+
+
+@pytest.mark.parametrize(("words", "ticket", "change"), CHANGES)
+def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, ticket: bool, change: str):
+    asked = (*words.split(), "--time=5")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, *more)
+    assert job, said
+    done = site.place.run(["scontrol", "update", f"JobId={job}", change])
+    site.place.run(["scancel", job])
+    assert done.returncode != 0
