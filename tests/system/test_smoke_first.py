@@ -58,7 +58,7 @@ async def test_a_large_job_climbs_the_ladder_and_falls_back(fresh: Place):
     async with fresh.client() as client:
         told = await refused(client, **LARGE)
         assert told["outcome"] == "justify"
-        assert 'Call again with stage="smoke".' in told["remedy"]
+        assert 'Call again with stage="smoke" and ' in told["remedy"]
         tried = await submitted(client, **SMOKE)
 
     async with fresh.client() as client:  # another process

@@ -298,21 +298,26 @@ def _advanced(
 ) -> CampaignReply:
     """How it stands now, and what these passes did."""
     last = done.last
-    lines, more = (done.happened, 0) if ask.detail == "full" else campaign_view.brief_lines(done.happened)
     wait = None if last is None or done.over else last.wait_seconds
     answer = reply(context, campaign, running)
     told = "" if wait is None else f" Call again in {math.ceil(wait)} s."
     if last is not None and last.busy:
         told = f" Another process is advancing it.{told}"
-    return answer.model_copy(
+    whole = answer.model_copy(
         update={
             "summary": answer.summary + told,
-            "happened": list(lines),
-            "happened_not_shown": more,
+            "happened": list(done.happened),
             "submitted": list(done.submitted),
             "next_poll_seconds": None if wait is None else math.ceil(wait),
         }
     )
+    return whole if ask.detail == "full" else told_short(whole)
+
+
+def told_short(answer: CampaignReply) -> CampaignReply:
+    """The answer with what happened as a brief one has it: the last few sentences, each cut short."""
+    lines, more = campaign_view.brief_lines(answer.happened)
+    return answer.model_copy(update={"happened": lines, "happened_not_shown": more})
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from slurm_agent_tools.campaigns.arms import arms, chosen, differing, full_name, in_words, varied
+from slurm_agent_tools.campaigns.measured import Arm
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.models.campaign import TrialId
 from slurm_agent_tools.models.campaign_answer import BestShown, CampaignCounts, CampaignQuestion, CampaignSpent
@@ -49,7 +50,10 @@ def _standing(trial: TrialState, running: Collection[TrialId]) -> str:
 
 
 def best(file: CampaignFile, state: CampaignState, name: str) -> list[BestShown]:
-    """Of each stage the configuration to go on with, as far as any run of it passed."""
+    """Of each stage the configuration to go on with, as far as any run of it passed; and the run that shows its value.
+
+    The value is the median of its runs, so the run that is named is the one with that value, or the nearest to it.
+    """
     found = []
     for stage in file.stages:
         of_stage = arms(file, state, stage.name)
@@ -63,11 +67,18 @@ def best(file: CampaignFile, state: CampaignState, name: str) -> list[BestShown]
                 stage=stage.name,
                 settings={key: arm.settings[key] for key in shown if key in arm.settings},
                 value=_rounded(arm.value),
-                trial=full_name(name, arm.passed[0].trial.id),
+                trial=full_name(name, _middle_run(file, state, arm)),
                 verdict=verdicts[-1].verdict if verdicts else None,
             )
         )
     return found
+
+
+def _middle_run(file: CampaignFile, state: CampaignState, arm: Arm) -> TrialId:
+    """The run of a configuration whose value is nearest to its median; of equals the first."""
+    told = [(run.trial.id, trial_value(file, state, run.trial.id)) for run in arm.passed]
+    known = [(abs(value - arm.median), trial) for trial, value in told if value is not None]
+    return min(known, key=lambda pair: pair[0])[1] if known else arm.passed[0].trial.id
 
 
 def spent(state: CampaignState) -> CampaignSpent:
@@ -118,12 +129,19 @@ def summary(file: CampaignFile, state: CampaignState, name: str, running: Collec
 
 def _best_in_words(file: CampaignFile, state: CampaignState, name: str) -> str:
     what = file.objective.metric or "seconds"
+    runs = {stage.name: _runs_in_words(file, state, stage.name) for stage in file.stages}
     told = [
-        f"{one.stage}: {in_words(one.settings, list(one.settings))} ({what} {number(one.value)})"  # type: ignore[arg-type]
+        f"{one.stage}: {in_words(one.settings, list(one.settings))} ({what} {number(one.value)}{runs[one.stage]})"  # type: ignore[arg-type]
         for one in best(file, state, name)
         if one.value is not None
     ]
     return f" Best so far, {'; '.join(told[:3])}." if told else ""
+
+
+def _runs_in_words(file: CampaignFile, state: CampaignState, stage: str) -> str:
+    """What the value of a stage's best is where it is not that of one run."""
+    arm = chosen(state, stage, arms(file, state, stage))
+    return f", the median of {len(arm.values)} runs" if arm is not None and len(arm.values) > 1 else ""
 
 
 def brief_lines(lines: Sequence[str]) -> tuple[list[str], int]:
@@ -133,7 +151,12 @@ def brief_lines(lines: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    """So much of a text, to the end of a word where there is one."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 3]
+    whole = kept.rpartition(" ")[0].rstrip(" ,;:") if not text[most - 3].isspace() else kept
+    return f"{whole if len(whole) > most // 2 else kept}..."
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ _SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script",
 
 _UNKNOWN: tuple[Any, ...] = (None, [], {})
 
+_EXACT = 2**53
+"""Below it each whole number is one of its own as a float."""
+
 _QUIET = frozenset({"pass", "not_evaluated"})
 
 
@@ -141,12 +144,18 @@ def _entry(key: str, value: Any, tell: _Tell, indent: str = "") -> Iterator[Piec
     if value is None or value in ([], {}):
         return
     if not isinstance(value, Mapping | list):
-        yield from tell([f"{indent}{key}: {value}"], "")
+        yield from tell([f"{indent}{key}: {_flat(value)}"], "")
         return
     yield from tell([f"{indent}{key}:"], "heading")
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _entry(str(name), inner, tell, f"{indent}  ")
+        return
+    if all(isinstance(item, list) and item for item in value) and len(set(map(len, value))) == 1:
+        header, *rows = ([_cell(cell) for cell in item] for item in value)
+        yield table(
+            header, rows, [f"{indent}  {line}" for line in aligned([[*map(plain, row)] for row in [header, *rows]])]
+        )
         return
     listed = tell([f"{indent}  - {_flat(item)}" for item in value], "")
     yield from [_table(value, lines(listed))] if all(isinstance(item, Mapping) for item in value) else listed
@@ -170,10 +179,22 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _flat(item: Any) -> str:
+def _flat(item: Any, *, within: bool = False) -> str:
+    """One line; `within` another one what has several parts stands in brackets, so that it is seen where it ends."""
     if isinstance(item, Mapping):
-        return "  ".join(f"{name}={_flat(value)}" for name, value in item.items() if value not in _UNKNOWN)
+        known = ((name, value) for name, value in item.items() if value not in _UNKNOWN)
+        text = "  ".join(f"{name}={_flat(value, within=True)}" for name, value in known)
+        return f"({text})" if within else text
+    if isinstance(item, list):
+        text = ", ".join(_flat(value, within=True) for value in item)
+        return f"[{text}]" if within else text
+    if isinstance(item, float) and item.is_integer() and abs(item) < _EXACT:  # 40.0 trials are 40
+        return str(int(item))
     return str(item)
+
+
+def _cell(item: Any) -> str:
+    return "-" if item in _UNKNOWN else _flat(item)
 
 
 def plain(line: str) -> str:

@@ -68,7 +68,10 @@ class _Found:
 
 
 def choose(need: JobNeed, known: Sequence[BackendPlace]) -> Choice:
-    """The answer of the first question that matches. `need.run` is known unless a smoke run is wanted."""
+    """The answer of the first question that matches.
+
+    `need.run` is known unless a smoke run is wanted, or no place can run the job however short it is.
+    """
     question, because = which_question(need)
     stage: Stage = "smoke" if question == 2 and need.new else "production"
     wanted = need.smoke() if stage == "smoke" else need
@@ -82,7 +85,7 @@ def choose(need: JobNeed, known: Sequence[BackendPlace]) -> Choice:
     reachable = [replace(one, problem="") for one in suited]
     wished = _in_each_currency(wanted, reachable, lambda some: _answer(question, wanted, some))
     choice = _fallen_back(choice, wished, away)
-    reasons = [f"Question {question}: {because}.", *_why(found, wanted)]
+    reasons = [f"{because[:1].upper()}{because[1:]}.", *_why(found, wanted)]
     reasons += [choice.fallback] if choice.fallback else []
     return replace(
         choice, reasons=tuple(reasons), alternatives=_others(choice, known, [*out, *away, *found.turned_down])
@@ -99,9 +102,10 @@ def which_question(need: JobNeed) -> tuple[Question, str]:
         (
             known and not need.gpus and seconds < HOUR // 2 and need.jobs < FAN_OUT,
             1,
-            f"a CPU job of {long} is below half an hour, and needs no cluster",
+            f"a CPU job of {long} is below half an hour: on this machine where it fits, else where it is cheapest",
         ),
         (need.new is True, 2, "this configuration was never tried: a smoke run of at most half an hour comes first"),
+        (not known, 3, "how long it runs is not known"),
         (need.gpus > 0 and seconds < HOUR, 2, f"a GPU job of {long} is below an hour, and goes to the cheapest GPU"),
         (seconds <= 8 * HOUR, 3, f"{what} of {long}, up to 8 hours"),
         (seconds <= 24 * HOUR, 4, f"{what} of {long}, from 8 to 24 hours"),
@@ -297,7 +301,7 @@ def _fallen_back(choice: Choice, wished: _Found, away: Sequence[Alternative]) ->
     if missed is None or choice.place is None:
         return choice
     note = (
-        f"Question 7: {missed.place.name} would have been chosen and cannot be used ({missed.why_not}), so"
+        f"{missed.place.name} would have been chosen and cannot be used ({missed.why_not}), so"
         f" {choice.place.name} is taken, the next best."
     )
     return replace(choice, question=7, fallback=note)

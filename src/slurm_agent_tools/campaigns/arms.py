@@ -64,12 +64,13 @@ def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -
 def chosen(state: CampaignState, stage: str, found: Sequence[Arm]) -> Arm | None:
     """The configuration that the last judged round goes on with, else the best that has a value.
 
-    A smoke round compares nothing.
+    A smoke round compares nothing. Of several lengths it is the one that the round ran: there it was compared.
     """
     compared = (place for place in state.judged if not all(map(state.is_smoke, state.rounds.get(place, ()))))
     for place in sorted(compared, reverse=True):
         best = state.judged[place].best.get(stage)
-        match = next((arm for arm in found if arm.arm == best and arm.value is not None), None)
+        matching = [arm for arm in found if arm.arm == best and arm.value is not None]
+        match = next((arm for arm in matching if place in arm.rounds), next(iter(matching), None))
         if match is not None:
             return match
     return next((arm for arm in found if arm.value is not None), None)

@@ -83,9 +83,9 @@ def _scope(file: CampaignFile, state: CampaignState, facts: ReportFacts) -> Iter
     )
     target = "" if aim.target is None else f", aiming at {number(aim.target)}"
     stages = ", ".join(f"{stage.name} ({stage.kind.upper()})" for stage in file.stages)
-    ending = f" {state.reason}" if state.reason else ""
+    ending = f": {state.reason.rstrip('.')}" if state.reason else ""
     yield Paragraph(f"{words}{target}. Stages: {stages}. Revision {state.revision} of campaigns/{facts.name}.yaml.")
-    yield Paragraph(f"State on {facts.at:%Y-%m-%d %H:%M %Z}: {state.status.replace('_', ' ')}.{ending}")
+    yield Paragraph(f"State on {facts.at:%Y-%m-%d %H:%M %Z}: {state.status.replace('_', ' ')}{ending}.")
     yield ReportTable(("", "spent", "limit"), tuple(_spending(file, state)))
     yield Picture(spending_plot(file, state), "Hours by the time at which runs ended")
 
@@ -117,7 +117,7 @@ def _rounds(file: CampaignFile, state: CampaignState) -> ReportTable:
         judged = state.judged.get(place)
         count = len({(trial.trial.stage, trial.trial.arm) for trial in trials})
         outcome = "goes on" if judged is None else judged.text
-        shape = f"{count} configurations, {len(trials)} runs" if count > 1 else f"{len(trials)} runs"
+        shape = f"{count} configurations, {_many(len(trials), 'run')}" if count > 1 else _many(len(trials), "run")
         hypothesis = state.hypotheses.get(place, described.hypothesis)
         rows.append((f"r{place}", described.kind, hypothesis, shape, job_ids(trials), outcome))
     return ReportTable(("round", "kind", "hypothesis", "configurations", "jobs", "outcome"), tuple(rows))
@@ -152,10 +152,15 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     names = varied(found)
     rows = [_arm_row(state, arm, names) for arm in found[:_MOST_ROWS]]
     more = f" The best {_MOST_ROWS} of {len(found)} are shown." if len(found) > _MOST_ROWS else ""
-    yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {len(found)} configurations.{more}")
+    yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {_many(len(found), 'configuration')}.{more}")
     header = ("configuration", "runs", aim_name(file), "spread", "queue", "run", "retries", "verdict")
     yield ReportTable(header, tuple(rows))
     yield from plots_of_stage(file, state, stage.name)
+
+
+def _many(count: int, what: str) -> str:
+    """So many of it, in words: one of it has no s."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _verdict(state: CampaignState, arm: Arm) -> ArmVerdict | None:
@@ -238,7 +243,7 @@ def _failures(state: CampaignState, facts: ReportFacts) -> Iterator[ReportBlock]
     header = ("trial", "job", "what happened", "what was done", "outcome")
     yield ReportTable(header, tuple(rows))
     if len(failed) > _MOST_ROWS:
-        yield Paragraph(f"{len(failed) - _MOST_ROWS} more runs failed.")
+        yield Paragraph(f"{_many(len(failed) - _MOST_ROWS, 'more run')} failed.")
     if state.stopped_stages:
         yield Paragraph(f"Stopped after the same failure again: {', '.join(sorted(state.stopped_stages))}.")
 
@@ -281,17 +286,18 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
 
 
 def _sure(arm: Arm, verdict: ArmVerdict | None) -> str:
-    value = "" if arm.value is None else f"Its median is {number(arm.value)} over {len(arm.values)} runs"
+    value = "" if arm.value is None else f"Its median is {number(arm.value)} over {_many(len(arm.values), 'run')}"
     if verdict is None or verdict.low is None or verdict.high is None:
         return f"{value}; one run or too few to tell how sure that is." if value else ""
-    return f"{value}; gain over the baseline {verdict.low:+.1%} to {verdict.high:+.1%} (95 %)."
+    return f"{value}; it gains {verdict.low:+.1%} to {verdict.high:+.1%} over the baseline (95%)."
 
 
 def _written(state: CampaignState, facts: ReportFacts) -> Iterator[ReportBlock]:
     results = [note for note in state.notes if note.what == "result"]
     lost = [note for note in results if note.text.startswith("not saved")]
     lessons = [note.text for note in state.notes if note.what == "lesson"]
-    yield Paragraph(f"{len(results) - len(lost)} results are in results/: compare_results takes any of them by name.")
+    saved = f"{_many(len(results) - len(lost), 'result')} {'is' if len(results) - len(lost) == 1 else 'are'}"
+    yield Paragraph(f"{saved} in results/: compare_results takes any of them by name.")
     if lost:
         yield Bullets(tuple(f"{full_name(facts.name, one.trial)}: {one.text}" for one in lost if one.trial is not None))
     yield Bullets(tuple(lessons) or ("No lesson was written: no failure was mended.",))

@@ -84,7 +84,8 @@ def _one(event: CampaignEvent, state: CampaignState) -> Iterator[str]:  # noqa: 
         case RoundDesigned():
             reused = sum(trial.reuses is not None for trial in event.trials)
             known = f", {reused} of them run before" if reused else ""
-            yield f"Round {event.round} was designed: {len(event.trials)} trials{known}."
+            count = "1 trial" if len(event.trials) == 1 else f"{len(event.trials)} trials"
+            yield f"Round {event.round} was designed: {count}{known}."
         case BatchSent():
             yield f"{trials_in_words(state.batches[event.key].intended.trials)} sent as job {event.job_id}."
         case BatchRefused():

@@ -1,12 +1,16 @@
-"""How many trials the rounds of a file have at least, the baseline's runs among them. Pure."""
+"""How many trials the rounds of a file have at least, the baseline's runs among them. Pure.
+
+And how many at most, and what the heaviest of them asks for: what a plan may promise before anything has run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
 from slurm_agent_tools.campaigns.design import baseline_runs, concerned, rungs
 from slurm_agent_tools.campaigns.search_space import Dimension, combinations
-from slurm_agent_tools.campaigns.trial_identity import defaults, varies
+from slurm_agent_tools.campaigns.trial_identity import defaults, request_of, varies
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import (
     CampaignFile,
@@ -42,6 +46,49 @@ def least_trials(file: CampaignFile, *, further: bool = True) -> tuple[int, ...]
             had[stage.name] = max(runs, had.get(stage.name, 0))
         found.append(total)
     return tuple(found)
+
+
+def most_trials(file: CampaignFile, number: int) -> dict[str, int]:
+    """Stage -> as many trials as the round `number` has at most, where nothing fails.
+
+    None of its configurations is taken as the baseline, nor as one that a round before had: that is known only then.
+    """
+    this = file.rounds[number]
+    found = {}
+    for stage in concerned(file, this):
+        if isinstance(this, SmokeRound):
+            found[stage.name] = this.repeats
+            continue
+        sizes = _sizes(this, stage)
+        found[stage.name] = this.repeats * sum(sizes) + baseline_runs(this.repeats, sizes[-1])
+    return found
+
+
+def heaviest(file: CampaignFile, stage: CampaignStage) -> tuple[int, int]:
+    """CPU and GPU seconds that one run of a stage asks for at most, whichever of the varied resources it gets.
+
+    A later round goes on with the resources that an earlier one found to be the best, so those of all rounds count.
+    """
+    most = {name: max(values) for name in ("cpus", "gpus") if (values := _amounts(file, stage, name))}
+    nodes = [{"nodes": count} for count in _amounts(file, stage, "nodes")] or [{}]
+    usual = request_of(stage, {})
+    asked = [usual, *(request_of(stage, {**more, **on}) for more in ({}, most) for on in nodes)]
+    return max(map(cpu_seconds, asked)), max(map(gpu_seconds, asked))
+
+
+def _amounts(file: CampaignFile, stage: CampaignStage, resource: str) -> list[int]:
+    """What any round may ask for of a resource, and what the stage asks for by itself; () where no round varies it."""
+    if resource in stage.parameters:  # then it is no resource
+        return []
+    found: set[int] = set()
+    for this in file.rounds:
+        if isinstance(this, ListRound):
+            found.update(int(row[resource]) for row in this.trials if resource in varies(stage, row))
+        elif not isinstance(this, SmokeRound | ScaleUpRound) and resource in varies(stage, this.vary):
+            has = this.vary[resource]
+            found.update(range(int(has.low), int(has.high) + 1) if isinstance(has, Range) else map(int, has))
+    usual = getattr(stage.resources, resource)
+    return sorted(found | {usual}) if found and usual else sorted(found)
 
 
 def _sizes(this: Round, stage: CampaignStage) -> list[int]:

@@ -47,6 +47,10 @@ _MOST_TIMES = 4  # the request: a program that wants more at once has another fa
 
 _UNCHECKED = "Whether the partition and the policy allow it was not checked here."
 
+_UNKNOWN = "the need is not known"
+
+_PERHAPS_MORE = f" It may be far too little: {_UNKNOWN}."
+
 _NO_JUDGE = "The job did not complete: what it used is no measure of what a whole run needs."
 
 
@@ -119,6 +123,8 @@ def _enlarged(job: Job, ending: RunEnding) -> list[RequestChange]:
         why = (
             f"at least: what it had was not enough, and analyze_log {job.job_id} may find in the log that it needs more"
         )
+    elif _UNKNOWN in ending.diagnosis.explanation:
+        why += f"; at least, because {_UNKNOWN}: ask for twice as much if it runs out again"
     signature = by_id().get(ending.diagnosis.category)
     what = "other" if signature is None or signature.change is None else signature.change
     return [RequestChange(what=what, directive=line, why=why)]
@@ -135,7 +141,9 @@ def _adjusted(
     memory = _memory(parts, used, needed=cpus is not None) if "memory" in low or cpus is not None else None
     changes = [change for change in (memory, cpus, _time(used)) if change is not None]
     smaller = [name for name, change in (("memory", memory), ("CPU", cpus)) if name in low and change is not None]
-    text = f"No smaller {' or '.join(low)} request is proposed: {seen}, but it asked for about the least there is."
+    text = f"No smaller {' or '.join(low)} request is proposed, as it asked for about the least there is: {seen}."
+    if changes:  # neither memory nor CPUs, else `smaller` below names them
+        text += " Only a shorter time limit is proposed."
     if smaller:
         text = _asked_more(smaller, seen, target)
     if used.elapsed_seconds is not None and used.elapsed_seconds < _SHORT_RUN:
@@ -209,11 +217,16 @@ def _time(used: Usage) -> RequestChange | None:
     ran, limit = used.elapsed_seconds, used.time_limit_seconds
     if ran is None or limit is None:
         return None
-    asks = size(TIME_AFTER_ONE_RUN, SizingFigure(used=ran), least=1).recommended
+    figure = size(TIME_AFTER_ONE_RUN, SizingFigure(used=ran), least=1)
+    asks, needed = figure.recommended, figure.needed or 0
     if asks is None or (limit != UNLIMITED and asks >= limit):
         return None
     saves = f"{format_duration(limit - asks)} of {format_duration(limit)}" if limit != UNLIMITED else None
-    why = f"it ran {format_duration(ran)}; this is 50 % more, and a shorter limit starts sooner"
+    this = "50 % more"
+    if needed < asks:  # of a short run the step that it is rounded up to is all of it
+        smallest = asks == TIME_AFTER_ONE_RUN.whole(0)
+        this = "the least that a limit is shortened to" if smallest else f"{this}, rounded up"
+    why = f"it ran {format_duration(ran)}; this is {this}, and a shorter limit starts sooner"
     return RequestChange(what="time", directive=f"#SBATCH --time={format_duration(asks)}", why=why, saves=saves)
 
 
@@ -225,7 +238,7 @@ def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | N
     resources = part.resources
     if resources.gpus and resources.memory_per_gpu_bytes:
         known = SizingFigure(failed=resources.memory_per_gpu_bytes)
-        return _more_memory("mem-per-gpu", known, "was asked for")
+        return _more_memory("mem-per-gpu", known, "was asked for", _PERHAPS_MORE)
     per_node = resources.memory_per_node_bytes or (resources.memory_bytes if resources.nodes == 1 else None)
     if not per_node:
         return None
@@ -234,7 +247,7 @@ def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | N
     if per_node < need <= per_node * _MOST_TIMES:
         known = SizingFigure(used=need, failed=per_node)
         return _more_memory("mem", known, f"the {human_memory(need)} that was used or wanted")
-    seen = f" Slurm saw {human_memory(used)} in use by one task; the need is not known." if used else ""
+    seen = f" Slurm saw {human_memory(used)} in use by one task; {_UNKNOWN}." if used else _PERHAPS_MORE
     ground = f"the {human_memory(per_node)} that was asked for"
     return _more_memory("mem", SizingFigure(failed=per_node), ground, seen)
 

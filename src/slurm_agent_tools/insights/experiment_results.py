@@ -24,6 +24,8 @@ _STAMP = "%Y-%m-%d_%H-%M-%S"
 
 _FILE = re.compile(r"(?P<stamp>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(?P<name>.+)\.json", re.ASCII)
 
+_OF_TASK = re.compile(r"task_\d+\.", re.ASCII)
+
 _DEPTH, _NAME, _NAMED = 50, 100, 5
 
 # --- building ------------------------------------------------------------------------------------------------
@@ -171,6 +173,40 @@ def newest(names: Sequence[str], wanted: Collection[str]) -> dict[str, str]:
     return found
 
 
+def saved_before(names: Sequence[str], path: str, wanted: str) -> str:
+    """A sentence on the newest other result of that name beside the file `path`; empty where there is none."""
+    folder, own = posixpath.split(path)
+    with suppress(LookupError):
+        earlier = posixpath.join(folder, find_result([name for name in names if name != own], wanted))
+        return f" An earlier result of that name stays in {earlier}: give compare_results the files to tell them apart."
+    return ""
+
+
+def choice(names: Sequence[str], wanted: str) -> str:
+    """The hint where no result has a name: those that are saved, the nearest first and then the newest, few of many."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+
+    saved = list(dict.fromkeys(_experiments(names)))
+    if not saved:
+        return "Name a file or an experiment: none is saved there yet, and save_result saves one."
+    near = get_close_matches(wanted, saved, n=_NAMED)
+    return f"Name a file or an experiment: {_few([*near, *(name for name in saved if name not in near)])}."
+
+
+def _experiments(names: Collection[str]) -> Iterator[str]:
+    """The experiments of these files, the newest first; a file that was named by somebody else is none."""
+    for name in sorted(names, reverse=True):
+        match = _FILE.fullmatch(name)
+        if match is not None and match["name"] == safe_name(match["name"], limit=_NAME):
+            first = re.sub(r"-(?:[2-9]|[1-9]\d+)$", "", match["name"])
+            yield first if f"{match['stamp']}_{first}.json" in names else match["name"]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
 def _saves(name: str, stem: str) -> Iterator[tuple[str, int]]:
     match = _FILE.fullmatch(name)
     attempt = re.fullmatch(re.escape(stem) + r"(?:-([2-9]|[1-9]\d+))?", match["name"]) if match else None
@@ -234,13 +270,17 @@ def compare_metrics(
 def told(changes: Mapping[str, MetricChange], baseline: str, target: str) -> str:
     """How much of two results could be compared, as a sentence."""
     both = [name for name, change in changes.items() if change.baseline is not None and change.target is not None]
-    alone = ", ".join(sorted(changes.keys() - set(both))[:_NAMED])
-    single = f" In one of them only: {alone}." if alone else ""
+    alone = sorted(changes.keys() - set(both))
+    single = f" In one of them only: {_few(alone)}." if alone else ""
     if both:
         return f"{how_many(len(both), 'metric')} compared: {target} against {baseline}.{single}"
     if not changes:
-        return f"Nothing to compare: neither {target} nor {baseline} has metrics."
-    return f"Nothing to compare: no metric is in both {target} and {baseline}.{single}"
+        step = "Save them with metrics, or with the job_id of a job whose log tells figures."
+        return f"Nothing to compare: neither {target} nor {baseline} has metrics. {step}"
+    step = "Save both with metrics of the same names."
+    if any(_OF_TASK.match(name) for name in alone):
+        step += " Those of task_N are of a whole array: one task is saved by its own job_id, such as 28_1."
+    return f"Nothing to compare: no metric is in both {target} and {baseline}.{single} {step}"
 
 
 def doubt(record: ResultRecord) -> str | None:

@@ -54,6 +54,9 @@ async def choose_backend(
     tried = await _tried(context, ask, caller)
     need = await _need(context, ask, tried)
     facts = await backend_facts.gather(registry, context, need, ask.cluster)
+    if need.run is None and not tried.new and any(places.misfit(one, need) is None for one in facts.places):
+        hint = 'No run of it is known, and it names no time limit. Give expected, such as "2h".'
+        raise InputError("expected", None, "is needed", hint=hint)  # where it fits nowhere, its length changes nothing
     choice = choose(need, facts.places)
     if tried.why:
         choice = replace(choice, reasons=(*choice.reasons, tried.why))
@@ -117,9 +120,6 @@ async def _tried(context: ClusterContext, ask: ChooseBackend, caller: Caller) ->
 async def _need(context: ClusterContext, ask: ChooseBackend, tried: _Tried) -> JobNeed:
     asked = await _resources(context, ask)
     run = await _run_time(context, ask, asked)
-    if run is None and not tried.new:
-        hint = 'No run of it is known, and it names no time limit. Give expected, such as "2h".'
-        raise InputError("expected", None, "is needed", hint=hint)
     resources = asked.resources
     tasks = resources.array_tasks if ask.jobs == 1 else None
     return JobNeed(
@@ -214,7 +214,7 @@ def _reply(
         alternatives=[
             AlternativeShown(
                 backend=one.place.backend, partition=one.place.partition or None, why_not=one.why_not,
-                expected=_expected(one.place, choice.need),
+                expected=None if choice.need.run is None else _expected(one.place, choice.need),
             )
             for one in choice.alternatives
         ],
@@ -232,7 +232,7 @@ def _summary(choice: Choice) -> str:
         return "No backend can run it as it is; each one says why not."
     what = {"smoke": "A smoke run of it goes", "pilot": "It goes as a pilot"}.get(choice.stage, "It goes")
     chain = f", as a chain of {choice.links} jobs" if choice.links > 1 else ""
-    return f"{what} to {choice.place.name}{chain} (question {choice.question})."
+    return f"{what} to {choice.place.name}{chain}."
 
 
 def _beyond(context: ClusterContext, choice: Choice) -> list[str]:

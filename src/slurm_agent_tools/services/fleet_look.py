@@ -15,7 +15,7 @@ from typing import Any
 import anyio.to_thread
 
 from slurm_agent_tools.backends import pages
-from slurm_agent_tools.errors import AgentToolsError, SlurmError
+from slurm_agent_tools.errors import AgentToolsError, SlurmError, SlurmUnreachable
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts, GpuPoints
 from slurm_agent_tools.fleet.sections import spending
 from slurm_agent_tools.fleet.sections.idle_use import quiet_since
@@ -59,7 +59,9 @@ async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
     """Never raises for Slurm: a section that could not be read holds the error. Raises InputError for `match`."""
     wanted = _wanted(ask)
     facts, errors = await look(context, {name for one in wanted.values() for name in (*one.needs, *one.helps)}, ask)
-    made: dict[str, Any] = {name: _section(maker, facts, errors) for name, maker in wanted.items()}
+    made, why = dict[str, Any](), list[AgentToolsError]()
+    for name, maker in wanted.items():
+        made[name] = _section(maker, facts, errors, why if ask.detail != "full" else [])
     made = {name: one for name, one in made.items() if wanted[name].asked is None or not isinstance(one, SectionError)}
     broken = [name for name, one in made.items() if isinstance(one, SectionError)]
     told: dict[str, NotMeasured] = {}
@@ -67,6 +69,7 @@ async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
         told |= {} if name in broken else {one.what: one for one in maker.unknown(facts)}
     said = [maker.sentence(made[name]) for name, maker in wanted.items() if name in made and name not in broken]
     said += [f"Not readable: {', '.join(broken)}."] if broken else []
+    said += [f"{one.message} {one.hint}".strip() for one in why] if broken else []
     return FleetReply(
         status="partial" if broken else "ok",
         summary=" ".join(text for text in said if text),
@@ -93,10 +96,23 @@ def _wanted(ask: GetFleet) -> dict[str, FleetSectionMaker]:
     return {name: maker for name, maker in SECTIONS.items() if (maker.asked or name) in named}
 
 
-def _section(maker: FleetSectionMaker, facts: FleetFacts, errors: Mapping[str, AgentToolsError]) -> Any:
-    """What it is made of, or why that could not be read. Raises InputError for what the caller asked."""
-    missing = [errors[source] for source in maker.needs if source in errors]
-    return present.section_error(missing[0]) if missing else maker.make(facts)
+def _section(
+    maker: FleetSectionMaker, facts: FleetFacts, errors: Mapping[str, AgentToolsError], why: list[AgentToolsError]
+) -> Any:
+    """What it is made of, or why that could not be read. Raises InputError for what the caller asked.
+
+    Where Slurm is out of reach the first section has the whole error, which `why` keeps for the summary, and the others
+    point there: seven times the same hint is four kilobytes. In full, for pages that show one section, each has it.
+    """
+    missing = next((errors[source] for source in maker.needs if source in errors), None)
+    if missing is None:
+        return maker.make(facts)
+    if not isinstance(missing, SlurmUnreachable):
+        return present.section_error(missing)
+    if any(one.code == missing.code for one in why):
+        return present.section_error(type(missing)("As `summary` says."))
+    why.append(missing)
+    return present.section_error(missing)
 
 
 def _prices(context: ClusterContext) -> pages.GpuPrices:

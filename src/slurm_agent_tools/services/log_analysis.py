@@ -121,6 +121,8 @@ async def _of_job(context: ClusterContext, ask: AnalyzeLog, caller: Caller, text
     nodes = await _nodes(context, view)
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     reply = await anyio.to_thread.run_sync(_reply, context, ask, view, logs, nodes, run)  # a long log takes its time
+    if ask.mode == "metrics" and _numbered(view):
+        reply = await _by_task(context, view, reply)
     reply = await with_lessons(context, await with_earlier_runs(context, run, view.job, reply))
     await recovery.notice(context, [view.job, *view.tasks])
     await jobs.remember(context, view)
@@ -160,15 +162,32 @@ async def read_logs(
 async def figures(
     context: ClusterContext, view: JobView
 ) -> tuple[dict[str, dict[str, float]], list[str], list[LogText]]:
-    """The last figures in the log of each array task by its number, else under an empty text; files, what they hold."""
+    """The last figures in the log of each task of an array by its number, else under an empty text; files, texts.
+
+    One task that was asked for by its own id is no array: its figures have the names that its log gives them.
+    """
     found, files, read = dict[str, dict[str, float]](), list[str](), list[LogText]()
-    for part in [task for task in view.tasks if task.job_id.task is not None][:_FIGURES] or [view.job]:
+    for part in _numbered(view)[:_FIGURES] or [view.job]:
         of_part = [await log_files.read(context, path, kind) for path, kind in await log_paths.paths_of(context, part)]
         texts = [log.text for log in of_part if log.text is not None]
         files += [log.file.path for log in of_part if log.text is not None]
-        found["" if part.job_id.task is None else str(part.job_id.task)] = metrics(texts)
+        found["" if part is view.job else str(part.job_id.task)] = metrics(texts)
         read += texts
     return found, files, read
+
+
+def _numbered(view: JobView) -> list[Job]:
+    return [task for task in view.tasks if task.job_id.task is not None]
+
+
+async def _by_task(context: ClusterContext, view: JobView, reply: AnalyzeReply) -> AnalyzeReply:
+    """The same answer with the figures of all tasks, also of those that ended well, as save_result names them."""
+    found, *_ = await figures(context, view)
+    named = {f"task_{task}.{name}": value for task, told in found.items() for name, value in told.items()}
+    if not named:
+        return reply
+    count = f"{sum(map(bool, found.values()))} of its {how_many(len(_numbered(view)), 'task')}"
+    return reply.model_copy(update={"metrics": named, "summary": f"{reply.summary} The metrics are of {count}."})
 
 
 async def _nodes(context: ClusterContext, view: JobView) -> tuple[Node, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import posixpath
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -74,7 +75,11 @@ async def save_result(
             return _blocked(context, decision)
         if await context.files.write_new(plan.path or path, data, mode=0o600):
             saved = await _saved(context, caller, ask, record, path, view, decision)
-            return saved.model_copy(update={"summary": f"{saved.summary}{note}"})
+            names: list[str] = []
+            with suppress(StorageError):  # it is saved: a folder that cannot be listed takes nothing from that
+                names = await context.files.list(posixpath.dirname(plan.path or path)) or []
+            earlier = experiment_results.saved_before(names, path, ask.name)
+            return saved.model_copy(update={"summary": f"{saved.summary}{earlier}{note}"})
     raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")
 
 
@@ -217,9 +222,8 @@ async def load(context: ClusterContext, field: str, wanted: str) -> tuple[str, R
         try:
             name = experiment_results.find_result(names, wanted)
         except LookupError:
-            raise InputError(
-                field, wanted, f"no such result in {FOLDER}/", hint="Name a file or an experiment."
-            ) from None
+            hint = experiment_results.choice(names, wanted)
+            raise InputError(field, wanted, f"no such result in {FOLDER}/", hint=hint) from None
         real, data = await project_paths.read_file(context.here, field, posixpath.join(FOLDER, name), limit=_LIMIT)
     shown = project_paths.relative(context.here, real)
     return shown, experiment_results.parse_record(data, shown)

@@ -153,6 +153,7 @@ def _together(reply: WaitReply, seen: Sequence[_Seen], managed: frozenset[int]) 
     ended = [one.view for one in seen if jobs.status(one.view) == "finished"]
     left = [str(one.view.job.job_id) for one in seen if jobs.status(one.view) != "finished"]
     text = f"{len(ended)} of {len(seen)} jobs ended. {reply.summary.removesuffix(_AGAIN)}"
+    text += f" The report is of job {reply.report.job_id}." if reply.report is not None else ""
     text += f" Go on with job_ids={json.dumps(left)}." if left else ""
     listed = [present.brief_job(one.view.job, managed=one.view.job.job_id.base in managed) for one in seen]
     return reply.model_copy(update={"summary": text, "jobs": listed})

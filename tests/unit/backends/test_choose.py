@@ -79,7 +79,7 @@ JUST = 1 / 3600  # one second, in hours
 CASES = [
     # 1: a CPU job below half an hour
     Case("10 minutes of CPU", need(1 / 6, 0), ALL, 1, "workstation/work", said="this machine"),
-    Case("a second below half an hour", need(0.5 - JUST, 0), ALL, 1, "workstation/work", said="00:29:59 is below half an hour, and needs no cluster"),
+    Case("a second below half an hour", need(0.5 - JUST, 0), ALL, 1, "workstation/work", said="A CPU job of 00:29:59 is below half an hour: on this machine where it fits"),
     Case("half an hour of CPU is no job for question 1", need(0.5, 0), ALL, 3, "lab/cpu", said="too long for"),
     Case("10 minutes on a GPU are not question 1", need(1 / 6, 1), ALL, 2, "lab/gputest", said="00:10:00 is below an hour, and goes to the cheapest GPU"),
     Case("10 minutes of more CPUs than are here", need(1 / 6, 0, cpus=32), ALL, 1, "lab/cpu", said="workstation/work: a node has 16 CPUs, and 32 are needed"),
@@ -91,7 +91,7 @@ CASES = [
     # 2: a GPU job below an hour, or a new configuration
     Case("half an hour on a GPU", need(0.5), ALL, 2, "lab/gputest", said="testing"),
     Case("a second below an hour", need(1 - JUST), ALL, 2, "lab/gputest", said="00:59:59 is below an hour"),
-    Case("one hour on a GPU", need(1), ALL, 3, "lab/gpu", said="a GPU job of 01:00:00, up to 8 hours"),
+    Case("one hour on a GPU", need(1), ALL, 3, "lab/gpu", said="A GPU job of 01:00:00, up to 8 hours"),
     Case("half an hour on more GPUs than testing has", need(0.5, 4), ALL, 2, "lab/gpu", said="nothing to pay"),
     Case("half an hour that 5 % pass by far", replace(need(0.5), run=runs(1800, 2 * HOUR)), ALL, 2, "lab/gpu", said="up to 02:00:00 at 95 %"),
     Case("half an hour on a GPU that is here, too", need(0.5), (HERE_GPU, *LAB), 2, "lab/gputest", said="for testing that can run it: nothing to pay"),
@@ -170,6 +170,7 @@ CASES = [
     Case("it cannot restart, and jobs there can be ended", need(3, restartable=False), (replace(GPU, can_be_ended=True), OTHER), 3, "second/gpu", said="ended without warning"),
     Case("it restarts, and jobs there can be ended", need(3, restartable=True), (replace(GPU, can_be_ended=True), OTHER), 3, "lab/gpu", said="6 GPUs free now for 1"),
     Case("more GPUs than any node has", need(2, 8, nodes=1), ALL, 3, None, "none_fits", said="a node has 4 GPUs, and 8 are needed on one"),
+    Case("more GPUs than any node has, however short it is", need(None, 8, nodes=1), ALL, 3, None, "none_fits", said="How long it runs is not known."),
     Case("as many GPUs as two nodes have", need(2, 8), (replace(GPU, free_gpus=8),), 3, "lab/gpu", said="8 GPUs free now for 8"),
     Case("more nodes than there are", need(2, 36), (GPU,), 3, None, "none_fits", said="it has 8 nodes, and 9 are needed"),
     # prices in several currencies
@@ -241,9 +242,10 @@ def test_however_slow_the_queue_is_the_long_partition_is_never_proposed_for_it(
 def test_a_fallback_is_a_sentence_that_names_both_places_and_why() -> None:
     found = choose(need(2), (*away(*LAB), CLOUD))
     assert found.fallback == (
-        f"Question 7: lab/gpu would have been chosen and cannot be used ({AWAY}), so rented/a100 is taken, the next best."
+        f"lab/gpu would have been chosen and cannot be used ({AWAY}), so rented/a100 is taken, the next best."
     )
     assert found.fallback in found.reasons
+    assert not any("uestion" in reason for reason in found.reasons)
     assert choose(need(2), ALL).fallback is None
 
 

@@ -11,6 +11,7 @@ from tests.unit.campaigns.happened import DOCUMENT, START, campaign_file, ended,
 from slurm_agent_tools.api import campaign_view
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
 from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_files
+from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.models.campaign import ArmVerdict, Noted, RevisionBegun, RoundDesigned, RoundJudged
 
 FACTS = ReportFacts("rates", START + timedelta(hours=1), git="commit abc, clean", advice=("Ask for less memory.",))
@@ -180,3 +181,48 @@ def test_runs_that_took_no_second_make_a_report() -> None:
     assert "Expected time" in part(
         report_files(file, state, FACTS)["campaigns/rates.report.md"], "Chosen configuration"
     )
+
+
+def of_two_lengths() -> CampaignState:
+    """A short run that told the highest, and three long ones of the same, which the last round judged."""
+    short = trial(0, 1, settings={"epochs": 5})
+    long = [trial(1, number, settings={"epochs": 20}) for number in (1, 2, 3)]
+    return state_after([
+        RevisionBegun(1, "f" * 64, "", {}),
+        RoundDesigned(0, 1, "short", (short,)),
+        *sent([short], 1),
+        ended(short, "1", metrics={"accuracy": 0.97}),
+        RoundJudged(0, (), {"training": short.arm}, "seen"),
+        RoundDesigned(1, 1, "long", tuple(long)),
+        *(event for at, one in enumerate(long) for event in sent([one], at + 2)),
+        *(ended(one, str(at + 2), metrics={"accuracy": (0.95, 0.91, 0.93)[at]}) for at, one in enumerate(long)),
+        RoundJudged(1, (), {"training": long[0].arm}, "seen"),
+    ])  # fmt: skip
+
+
+def test_the_best_is_named_by_the_run_that_has_its_value_and_the_value_by_its_runs() -> None:
+    file, state = campaign_file(), of_two_lengths()
+    (found,) = campaign_view.best(file, state, "rates")
+    assert (found.value, found.trial, found.settings["epochs"]) == (0.93, "rates/r1/t3", 20)
+    assert "(accuracy 0.93, the median of 3 runs)" in campaign_view.summary(file, state, "rates")
+
+
+def test_the_best_that_one_run_tells_of_is_told_as_it_is() -> None:
+    state = state_after(events())
+    assert "(accuracy 0.95)" in campaign_view.summary(campaign_file(), state, "rates")
+
+
+def test_one_run_and_one_configuration_are_not_told_as_several(files: dict[str, str]) -> None:
+    made = report_files(campaign_file(), of_two_lengths(), FACTS)["campaigns/rates.report.md"]
+    assert "| 1 run |" in part(made, "Rounds")
+    assert "| 3 runs |" in part(made, "Rounds")
+    assert not re.search(r"\b1 (runs|configurations|results)\b", made + files["campaigns/rates.report.md"])
+    assert "over 1 run;" in part(files["campaigns/rates.report.md"], "Chosen configuration")
+
+
+def test_a_sentence_that_is_too_long_for_a_brief_answer_ends_with_a_whole_word() -> None:
+    text = f"{'a word ' * 14}baseline12345 and more"
+    (line,), _ = campaign_view.brief_lines([text])
+    assert line == f"{('a word ' * 14).rstrip()}..."
+    assert campaign_view.brief_lines(["x" * 200])[0] == ["x" * 107 + "..."]
+    assert campaign_view.brief_lines([text[:110]])[0] == [text[:110]]

@@ -36,7 +36,7 @@ async def test_a_pass_does_all_that_can_be_done_now_and_says_when_to_call_again(
     assert done.submitted == ("100",)
     assert done.state.status == "running"
     assert 5 <= done.wait_seconds <= 60
-    assert done.happened[:2] == ("Revision 1 of the file begins.", "Round 0 was designed: 1 trials.")
+    assert done.happened[:2] == ("Revision 1 of the file begins.", "Round 0 was designed: 1 trial.")
     again = await Process(cluster).advance(FILE)
     assert again.happened == again.submitted == ()
     assert again.looks[TrialId(0, 1)].phase == "pending"

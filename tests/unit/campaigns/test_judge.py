@@ -65,6 +65,15 @@ def test_one_run_says_that_it_is_one_and_still_names_the_best() -> None:
     assert "one run" in best.reason.lower()
     assert found.best == {"training": best.arm}
     assert best.gain == pytest.approx(0.3)
+    assert "30% better than the baseline (one run with loss 1)" in best.reason
+    assert "50% worse than the baseline" in of_rate(simulation, found, 1.0).reason
+
+
+def test_what_comes_out_as_the_baseline_does_is_told_to_be_like_it() -> None:
+    simulation, found = judged(campaign(RATES), loss_by_rate(0.0, {0.01: 1.0, 0.1: 1.0, 1.0: 5.54}))
+    assert "loss 1: like the baseline (" in of_rate(simulation, found, 0.01).reason
+    assert "454% worse than the baseline" in of_rate(simulation, found, 1.0).reason
+    assert "gain -" not in of_rate(simulation, found, 1.0).reason
 
 
 def test_what_differs_only_by_chance_is_kept() -> None:
@@ -232,7 +241,7 @@ def test_a_round_of_which_nothing_was_sent_is_judged_too() -> None:
 
 def test_runs_without_the_metric_are_kept_and_said_so() -> None:
     _, found = judged(campaign(RATES), lambda _: passes())
-    assert all("tell no loss" in verdict.reason for verdict in found.verdicts)
+    assert all("none tells loss" in verdict.reason for verdict in found.verdicts)
 
 
 @pytest.mark.parametrize(

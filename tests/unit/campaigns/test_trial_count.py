@@ -8,7 +8,7 @@ import pytest
 from tests.unit.campaigns.simulated import STAGE, Simulation, by_loss, campaign
 
 from slurm_agent_tools.campaigns.file_reader import read_campaign
-from slurm_agent_tools.campaigns.trial_count import least_trials
+from slurm_agent_tools.campaigns.trial_count import heaviest, least_trials, most_trials
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.campaign import RoundJudged
 
@@ -72,3 +72,47 @@ limits: {cpu_hours: 100, trials: %d}
     with pytest.raises(ConfigError, match="below the 48 trials"):
         read_campaign((text % 47).encode(), "campaigns/rates.yaml")
     assert read_campaign((text % 48).encode(), "campaigns/rates.yaml").limits.trials == 48
+
+
+SCALE_UP = {"kind": "scale_up", "best": 2, "repeats": 5, "change": {"epochs": 20}}
+CPUS = {"kind": "grid", "vary": {"cpus": [1, 8], "nodes": [1, 3]}}
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 12])
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [{"kind": "smoke"}, GRID, SCALE_UP],
+        [WITH_BASELINE, LIST],
+        [GRID, {"kind": "list", "trials": [{"batch": 32}, {"batch": 8}]}],
+        [RANDOM, SEARCH],
+        [HALVING, SEARCH],
+        [HALVING, SCALE_UP],
+    ],
+)
+def test_no_round_has_more_trials_than_are_told_of_it(rounds: list[dict[str, Any]], repeats: int) -> None:
+    said = [one if one["kind"] == "smoke" else {**one, "repeats": repeats} for one in rounds]
+    file = campaign(*said, limits={"cpu_hours": 100, "at_once": 100})
+    simulation = Simulation(file)
+    for number in range(len(rounds)):
+        trials = simulation.round(number, by_loss(lambda trial: -float(trial.settings["rate"])))
+        best = {"training": trials[-1].arm}
+        simulation.happen(RoundJudged(number, (), best, ""))
+        assert sum(trial.reuses is None for trial in trials) <= most_trials(file, number)["training"]
+
+
+def test_the_best_two_with_five_runs_each_and_their_baseline_are_eighteen_trials() -> None:
+    file = campaign({"kind": "smoke"}, GRID, SCALE_UP)
+    assert most_trials(file, 2) == {"training": 2 * 5 + 8}
+
+
+def test_the_heaviest_run_has_the_most_that_any_round_may_ask_for() -> None:
+    file = campaign(GRID, CPUS)
+    assert heaviest(campaign(GRID), campaign(GRID).stages[0]) == (2 * 600, 0)
+    assert heaviest(file, file.stages[0]) == (3 * 3 * 600, 0)  # 8 CPUs over 3 nodes are 3 on each
+
+
+def test_a_parameter_that_has_the_name_of_a_resource_makes_no_run_heavier() -> None:
+    stage = {**STAGE, "parameters": {**STAGE["parameters"], "cpus": {"default": 1, "argument": "--cpus"}}}
+    file = campaign({"kind": "grid", "vary": {"cpus": [1, 64]}}, stages=[stage])
+    assert heaviest(file, file.stages[0]) == (2 * 600, 0)

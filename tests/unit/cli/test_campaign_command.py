@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
-from tests.unit.api.campaigns import FILE, CampaignScene
+from tests.unit.api.campaigns import FILE, CampaignScene, go_on
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import campaign_command, campaign_feeding
@@ -60,6 +61,36 @@ def test_run_stays_to_the_end_and_says_what_happens_beside_its_answer(scene: Cam
     assert main.main(["campaign", "status", "rates", "--json"]) == 0
     table = json.loads(capsys.readouterr().out)["table"]
     assert table[0][:2] == ["trial", "lr"]
+
+
+LONG = "A larger rate learns faster. " * 5
+
+
+def test_a_person_reads_every_sentence_whole(scene: CampaignScene, capsys):
+    losses = (f"val_loss={0.1 + number / 10:.1f}\n" for number in range(9))
+    scene.slurm.on_start(lambda _: Ending(after=30, output=next(losses)))
+    assert main.main(["campaign", "run", "rates"]) == 0
+    told = capsys.readouterr()
+    assert "one run does not tell how much of it is chance." in told.err
+    assert "Round 0 was designed: 1 trial." in told.err
+    assert "..." not in told.err + told.out
+    assert "happened:" not in told.out  # that was told on the way
+
+
+def test_why_it_was_stopped_is_read_whole(scene: CampaignScene, capsys):
+    anyio.run(go_on, scene)
+    words = ["campaign", "stop", "rates", "--reason", LONG]
+    assert main.main(words) == 0
+    assert f"Stopped: {LONG.strip()}" in capsys.readouterr().out
+
+
+def test_a_document_has_the_sentences_short_but_in_full(scene: CampaignScene, capsys):
+    anyio.run(go_on, scene)
+    words = ["campaign", "stop", "rates", "--reason", LONG, "--json"]
+    assert main.main(words) == 0
+    lines = json.loads(capsys.readouterr().out)["happened"]
+    assert any(line.endswith("...") for line in lines)
+    assert all(len(line) <= 110 for line in lines)
 
 
 def test_at_a_terminal_a_bar_for_each_stage_is_drawn(scene: CampaignScene, capsys, monkeypatch: pytest.MonkeyPatch):

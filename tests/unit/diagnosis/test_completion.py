@@ -8,6 +8,7 @@ from tests.unit.diagnosis.records import ASKED as GIVEN
 from tests.unit.diagnosis.records import job as failed_job
 from tests.unit.insights.parts import GIB, MIB, job, step
 
+from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.completion import ReportContext, report
 from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets
 from slurm_agent_tools.insights.usage import GpuUse
@@ -137,6 +138,14 @@ def test_a_proposal_without_the_log_is_the_least_and_names_who_may_know_more():
     assert "analyze_log 71" in change.why
 
 
+@pytest.mark.parametrize(("peak", "least"), [(GIB, True), (20 * GIB, False)])
+def test_memory_after_a_run_whose_need_nobody_knows_is_told_as_the_least(peak, least):
+    record = failed_job("OUT_OF_MEMORY", steps=(step(cpu=1.0, mem=peak),))
+    (change,) = told(record, found=diagnose(record, (), ())).recommendation.changes
+    told_so = "; at least, because the need is not known: ask for twice as much if it runs out again"
+    assert change.why == "as analyze_log found" + (told_so if least else "")
+
+
 @pytest.mark.parametrize(
     ("state", "code", "signal", "outcome", "line"),
     [
@@ -159,6 +168,32 @@ def test_a_request_that_cannot_be_smaller_is_not_to_be_adjusted():
     found = told(job(step(cpu=0.1, mem=MIB), allocated=given, resources=small, seconds=1))
     assert (found.recommendation.verdict, found.recommendation.changes) == ("MINIMAL", [])
     assert "the least there is" in found.recommendation.text
+
+
+def test_where_only_the_time_can_be_smaller_the_text_says_that_too():
+    given = {"cpu": 1, "mem": GIB, "node": 1}
+    long = Resources(cpus=1, memory_bytes=GIB, time_limit_seconds=7200)
+    found = told(job(step(cpu=5.0), allocated=given, resources=long, seconds=100)).recommendation
+    assert (found.verdict, [change.what for change in found.changes]) == ("ADJUST", ["time"])
+    assert "No smaller CPU request is proposed, as it asked for about the least there is: memory not" in found.text
+    assert found.text.endswith(" Only a shorter time limit is proposed.")
+    asked = job(step(cpu=5.0), allocated=given, resources=replace(long, time_limit_seconds=300), seconds=100)
+    assert "shorter time limit" not in told(asked).recommendation.text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "line", "why"),
+    [
+        (2, "00:05:00", "it ran 00:00:02; this is the least that a limit is shortened to, and"),
+        (200, "00:05:00", "it ran 00:03:20; this is 50 % more, and"),
+        (1000, "00:25:00", "it ran 00:16:40; this is 50 % more, and"),
+        (1001, "00:30:00", "it ran 00:16:41; this is 50 % more, rounded up, and"),
+    ],
+)
+def test_a_shorter_limit_says_what_it_rests_on(seconds, line, why):
+    change = told(job(step(cpu=1.0, mem=GIB), seconds=seconds)).recommendation.changes[-1]
+    assert (change.what, change.directive) == ("time", f"#SBATCH --time={line}")
+    assert change.why.startswith(why)
 
 
 def small_job(cpu=0.01, **facts):

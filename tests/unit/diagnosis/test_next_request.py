@@ -33,6 +33,11 @@ def test_memory_is_a_fifth_more_than_asked_for(size, directive):
     assert larger_memory(asked(memory_per_node_bytes=size)).directive == f"#SBATCH {directive}"
 
 
+def test_memory_of_a_job_that_nobody_measured_may_be_far_too_little():
+    for part in (asked(memory_per_node_bytes=GIB), asked(gpus=2, memory_per_gpu_bytes=GIB)):
+        assert " It may be far too little: the need is not known. " in larger_memory(part).why
+
+
 @pytest.mark.proves("proposals-have-grounds")
 def test_memory_is_a_fifth_more_than_slurm_saw_where_that_was_more():
     part = replace(asked(memory_per_node_bytes=10 * GIB), steps=(step("0", "FAILED", max_rss_bytes=15 * GIB),))

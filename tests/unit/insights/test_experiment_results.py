@@ -90,6 +90,36 @@ def test_the_newest_result_of_an_experiment_is_found():
     assert experiment_results.find_result(names, "base-line") == "2026-03-02_12-00-05_base-line.json"
 
 
+def test_a_name_that_is_not_there_is_answered_with_few_that_are_the_nearest_first():
+    names = [f"2026-03-0{day}_12-00-05_run{day}.json" for day in range(1, 8)]
+    strange = ["notes.json", "2026-03-09_12-00-05_do this.json", "2026-03-01_12-00-05_run1-2.json"]
+
+    found = experiment_results.choice([*names, *strange], "2run")
+
+    assert found == "Name a file or an experiment: run7, run6, run5, run4, run3 and 2 more."
+    assert experiment_results.choice([*names, *strange], "run1x").startswith("Name a file or an experiment: run1, ")
+    assert "none is saved there yet" in experiment_results.choice(["notes.json"], "run")
+
+
+def test_an_earlier_result_of_the_same_name_is_named_and_no_other():
+    names = ["2026-03-01_12-00-05_base.json", "2026-03-02_12-00-05_base.json", "2026-03-03_12-00-05_base-line.json"]
+
+    told = experiment_results.saved_before(names, f"results/{names[1]}", "base")
+
+    assert told.startswith(f" An earlier result of that name stays in results/{names[0]}:")
+    assert experiment_results.saved_before(names, f"results/{names[2]}", "base-line") == ""
+
+
+@pytest.mark.parametrize(("count", "end"), [(5, "m4."), (8, "m4 and 3 more.")])
+def test_metrics_of_one_result_only_are_few_and_the_others_are_counted(count, end):
+    base, target = record(metrics={"x": 1}), record("next", metrics={"x": 1} | {f"m{n}": n for n in range(count)})
+    changes, _ = experiment_results.compare_metrics(base, target, metrics_only=True)
+
+    told = experiment_results.told(changes, "base", "next")
+
+    assert told == f"1 metric compared: next against base. In one of them only: m0, m1, m2, m3, {end}"
+
+
 def test_an_experiment_whose_name_ends_in_a_number_is_not_taken_for_a_second_save():
     names = ["2026-03-01_12-00-05_base.json", "2026-03-02_12-00-05_base-2.json"]
 

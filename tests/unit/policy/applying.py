@@ -17,7 +17,7 @@ STEP = re.compile(
     r"(?P<replace>Replace (?P<old>line [\d, line]+?)(?: of (?P<old_file>\S+))? \(`.*`\)(?:, indented like it,)? by:$)"
     r"|(?P<delete>Delete (?P<gone>line [\d, line]+?)(?: of (?P<gone_file>\S+))? \(`.*`\)\.$)"
     r"|(?P<add>Add:$)"
-    r'|(?:Call again with (?P<name>\w+)="(?P<value>[^"]*)"\.)'
+    r'|(?P<call>Call again with \w+="[^"]*"(?:(?:, | and )\w+="[^"]*")*\.)'
     r"|(?:Call again without the argument (?P<without>[\w-]+)\.)"
     r'|(?:wait_for_job with job_id="(?P<wait>[^"]+)")'
     r'|(?:Call analyze_log with job_id="(?P<analyse>[^"]+)"\.)'
@@ -29,7 +29,7 @@ STEP = re.compile(
     r"|(?:Run `(?P<run>sed -i .+)`\.$)"
     r"|(?P<words>Change line [\d, line]+?(?: of \S+)? \(`.*`\) yourself: .+\.$)"
     r"|(?P<person>Ask a person)"
-    r"|(?P<note>Note: )"
+    r"|(?P<note>Note: |Do (?:both|all of this):$)"
 )
 WAY = re.compile(r"Or [^`]*:$")
 FILLED = {
@@ -113,8 +113,9 @@ def _do(step: re.Match[str], lines: list[str], request: Request, edits: dict[str
         _change(step["gone"], step["gone_file"] or request.script, [], edits, request)
     elif step["add"]:
         edits.setdefault(request.script, {}).setdefault(0, []).extend(lines)
-    elif step["name"]:
-        _argument(step["name"], _filled(step["value"]), request)
+    elif step["call"]:
+        for name, value in re.findall(r'(\w+)="([^"]*)"', step["call"]):
+            _argument(name, _filled(value), request)
     elif step["without"]:
         request.arguments.pop(step["without"])
     else:

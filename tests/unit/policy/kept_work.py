@@ -29,7 +29,7 @@ from slurm_agent_tools.scripts.reading_state import NeedShell
 LOADED = load(shipped())
 REFUSED = ("justify", "approve", "deny")
 ROUNDS = 2
-SHARED = "srun -n1 --exact --gpus-per-task=1 "
+SHARED = re.compile(r"srun -n1 (?:-c\d+ )?--exact --gpus-per-task=1 (?:--mem=\w+ )?")
 
 SUBMITTING = {"sbatch", "salloc", "scontrol", "scancel", "sacctmgr"}
 TRYING = {
@@ -301,7 +301,7 @@ def _bare(words: Sequence[str], rules: set[str]) -> list[str]:
     text = " ".join(words)
     if "cuda-visible-devices" in rules:
         text = re.sub(rf"(?:(?:-x|-e|--env) |--env=|-e|export |,)?(?:{DEVICES.pattern})={VALUE}[;&\s]*", " ", text)
-        text = re.sub(r"[\"'=(){}]|(?<=\$)\s+", " ", text.replace(SHARED, ""))
+        text = re.sub(r"[\"'=(){}]|(?<=\$)\s+", " ", SHARED.sub("", text))
     if "device-index" in rules:
         text = re.sub(r"\b(cuda|hip|xpu|gpu):\d+", r"\1", text)
         text = re.sub(r"(device\(.cuda.), \d+", r"\1", text)

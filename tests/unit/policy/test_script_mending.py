@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.unit.policy.applying import Request, apply, ways
 from tests.unit.policy.kept_work import LOADED, judge, parses, spoken
@@ -129,6 +131,62 @@ async def test_a_second_try_is_taken_out_and_the_work_is_run_once(text: str, lef
 )  # fmt: skip
 async def test_a_choice_of_devices_is_taken_out_and_workers_beside_each_other_become_steps(text: str, left: str):
     assert await mended(text) == left
+
+
+TWO = "for i in 0 1; do\n  {}python a.py $i &\ndone\nwait"
+STEP = "srun -n1 --exact --gpus-per-task=1 "
+
+
+@pytest.mark.parametrize(
+    ("asked", "after", "step"),
+    [
+        ("--gpus=2 --mem-per-gpu=8G", "--nodes=1 --ntasks=2 --gpus=2 --mem-per-gpu=8G", STEP),
+        ("--gres=gpu:2 --nodes=1", "--ntasks=2 --gres=gpu:2 --nodes=1", STEP),
+        ("--gpus=3 -n 3", "--gpus=3 -n 3", STEP),
+        ("--gpus=2 --nodes=1 --ntasks-per-node=1", "--gpus=2 --nodes=1 --ntasks=2", STEP),
+        ("--gpus=2 -c 8 --mem=16G", "--gpus=2 -c 8 --mem=16G",
+         "srun -n1 -c4 --exact --gpus-per-task=1 --mem=8G "),
+        ("--gpus=2 --mem=17G -n2", "--gpus=2 --mem=17G -n2", f"{STEP}--mem=8704M "),
+        ("--gpus=4 -c 3", "--gpus=4 --nodes=1 --cpus-per-task=4", "srun -n1 -c1 --exact --gpus-per-task=1 "),
+        ("--gpus=2 -N1 --mem-per-cpu=20G", "--gpus=2 -N1 --ntasks=2 --mem-per-cpu=10G", STEP),
+        ("--gpus=2 --cpus-per-gpu=4", "--gpus=2 --cpus-per-gpu=4", STEP),
+        ("--gpus-per-task=1 -n2", "--gpus-per-task=1 -n2", STEP),
+        ("--gpus=1", "--gpus=1", STEP),
+        ("--nodes=2 --gpus-per-node=2", "--nodes=2 --gpus-per-node=2", STEP),
+    ],
+)  # fmt: skip
+async def test_workers_that_share_the_gpus_of_a_job_get_a_cpu_and_their_part_of_its_memory(
+    asked: str, after: str, step: str
+):
+    def head(options: str) -> str:
+        words = re.findall(r"--?\S+(?: \d+)?", options)
+        return "".join(f"#SBATCH {word}\n" for word in words)
+
+    text = head(asked) + TWO.format("CUDA_VISIBLE_DEVICES=$i ")
+
+    left = await mended(text)
+
+    assert left == head(after) + TWO.format(step)
+    _, decision = await judge({SCRIPT: f"#!/bin/bash\n{left}\n"}, SCRIPT, LOADED)
+    assert decision.verdict == "allow"
+
+
+async def test_where_other_steps_start_a_process_for_each_task_the_cpus_of_the_one_task_grow():
+    begin = "#SBATCH --gpus=2\nsrun python prepare.py\n"
+    assert await mended(begin + TWO.format("CUDA_VISIBLE_DEVICES=$i ")) == (
+        f"#SBATCH --nodes=1\n#SBATCH --cpus-per-task=2\n{begin}{TWO.format('srun -n1 -c1 --exact --gpus-per-task=1 ')}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("--gpus=2", True), ("--nodes=2 --gpus-per-node=2", True), ("--gpus=2 --ntasks=2", False), ("--gpus=1", False)],
+)
+async def test_workers_that_would_wait_for_a_cpu_are_told_of(asked: str, told: bool):
+    text = f"#!/bin/bash\n#SBATCH {asked}\n{TWO.format('CUDA_VISIBLE_DEVICES=$i ')}\n"
+    _, decision = await judge({SCRIPT: text}, SCRIPT, LOADED)
+    remedy = next(one.remedy or "" for one in spoken(decision) if one.id == "cuda-visible-devices")
+    assert ("Note: each worker's step takes a CPU for itself" in remedy) is told
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import reading_of
-from slurm_agent_tools.units import UNLIMITED
+from slurm_agent_tools.units import UNLIMITED, parse_array
+
+WHICH = "Nor is which of its tasks failed: an array that leaves them out is judged as the same run, until you say so."
 
 # --- the same again -----------------------------------------------------------------------------------------------
 
@@ -79,6 +81,18 @@ def test_only_the_reason_in_the_call_allows_an_unchanged_script_after_a_failure(
     result = says("auto-retry", plan)
     assert (result.observed, "(out-of-memory)" in result.message) == ("OUT_OF_MEMORY", True)
     assert says("auto-retry", replace(plan, justification="the node was mended")).outcome == "pass"
+
+
+def test_an_array_that_leaves_out_tasks_is_told_that_nobody_here_knows_which_of_them_failed():
+    first = says("auto-retry", after_failure(analysed=True))
+    plan = after_failure(analysed=True)
+    reading = reading_of(plan)
+    array = replace(reading, request=replace(reading.request, array=parse_array("0-2%2")))
+    result = says("auto-retry", replace(plan, reading=array))
+    assert (first.outcome, result.outcome) == ("justify", "justify")
+    assert result.message == f"{first.message} {WHICH}"
+    assert ", or which tasks that failed the array leaves out:\n" in (result.remedy or "")
+    assert "array" not in f"{first.message} {first.remedy}"
 
 
 @pytest.mark.parametrize(

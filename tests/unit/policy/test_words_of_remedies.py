@@ -111,4 +111,26 @@ def test_a_reason_is_written_on_the_line_or_given_in_the_call():
     own = rule.with_reason([stated("mem", "#SBATCH --mem=2G")], "#SBATCH --mem=2G")
     assert own.endswith("#SBATCH --mem=2G  # JUSTIFIED: <why this job needs it>")
     call = rule.with_reason([stated("time", "", source="argument")], "#SBATCH --time=1")
-    assert call == 'Call again with time_limit="1".\nCall again with justification="<why this job needs it>".'
+    assert call == 'Call again with time_limit="1" and justification="<why this job needs it>".'
+
+
+def test_steps_that_help_only_together_say_so():
+    line = "#SBATCH --time-min=9"
+    known = [stated("time", "", source="argument"), stated("time-min", line)]
+    edit = f"Replace line 2 (`{line}`) by:\n#SBATCH --time=1"
+    assert rule.replace(known, "#SBATCH --time=1") == f'Do both:\nCall again with time_limit="1".\n{edit}'
+    given = stated("nodes", "", source="argument")
+    assert rule.replace([given, *known], "#SBATCH --time=1").startswith(
+        'Do all of this:\nCall again with time_limit="1".\nCall again without the argument nodes.\nReplace line 2'
+    )
+    assert rule.both("one") == "one"
+
+
+def test_arguments_of_one_call_are_told_in_one_step():
+    assert rule.call_again("a", "1") == 'Call again with a="1".'
+    assert rule.call_again("a", "1", ("b", "2")) == 'Call again with a="1" and b="2".'
+    assert rule.call_again("a", "1", ("b", "2"), ("c", "3")) == 'Call again with a="1", b="2" and c="3".'
+    given = [stated("time", "", source="argument"), stated("nodes", "", source="argument")]
+    assert rule.replace(given, "#SBATCH --time=1", "#SBATCH --nodes=2") == (
+        'Call again with time_limit="1" and nodes="2".'
+    )

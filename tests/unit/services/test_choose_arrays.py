@@ -1,4 +1,4 @@
-"""choose_backend for several jobs, and on what its figures rest: arrays, runs that failed, limits of a page."""
+"""choose_backend for several jobs, on what its figures rest, and what it tells first: arrays, failed runs, limits."""
 
 from __future__ import annotations
 
@@ -156,3 +156,19 @@ async def test_a_smoke_run_is_as_long_as_the_policy_lets_one_be(one: Clusters, s
     found = await one.choose(script="a.sh", new_configuration=True)
     assert found.next is not None
     assert found.next.arguments["time_limit"] == {600: "00:10:00", 1800: "00:30:00"}[seconds]
+
+
+async def test_what_no_node_has_is_told_before_anybody_is_asked_how_long_it_takes(one: Clusters) -> None:
+    found = await one.choose(resources={"gpus": 160})
+    assert (found.status, found.backend) == ("none_fits", None)
+    assert found.reasons[0] == "How long it runs is not known."
+    assert all("GPU" in other.why_not or "are needed" in other.why_not for other in found.alternatives)
+    assert all(other.expected is None for other in found.alternatives)
+
+
+async def test_a_short_cpu_job_that_goes_to_a_partition_is_not_said_to_need_none(one: Clusters) -> None:
+    found = await one.choose(resources={"cpus": 1}, expected="5min")
+    assert found.summary == f"It goes to {found.backend}/{found.partition}."
+    assert found.reasons[0] == (
+        "A CPU job of 00:05:00 is below half an hour: on this machine where it fits, else where it is cheapest."
+    )

@@ -55,7 +55,9 @@ async def test_slots_that_are_left_are_never_fewer_than_none(scene: Scene, numbe
 
 
 @pytest.mark.parametrize("others", [0, 1])
-async def test_an_estimate_of_minutes_is_told_beside_a_queue_in_which_nobody_waits(scene: Scene, monkeypatch, others: int):
+async def test_an_estimate_of_minutes_is_told_beside_a_queue_in_which_nobody_waits(
+    scene: Scene, monkeypatch, others: int
+):
     real = dispatch.trial
 
     async def later(*asked: Any) -> sbatch.TestOnly:

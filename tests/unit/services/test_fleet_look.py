@@ -12,12 +12,15 @@ import pytest
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api import brief, serialize
+from slurm_agent_tools.devcluster.fake.answering import Fault
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, SlurmUnconfigured
+from slurm_agent_tools.fleet.sections.section_list import SECTIONS
 from slurm_agent_tools.transport.base import Completed
 
 TOOL = serialize.BY_NAME["get_fleet"]
+DEFAULT = ("inventory", "free", "idle", "waits", "cost", "shares", "alerts")
 COMMANDS = {"scontrol show nodes": 1, "scontrol show partition": 1, "scontrol show reservation": 1}
 
 
@@ -244,3 +247,23 @@ async def test_waiting_tasks_of_an_array_are_counted_one_by_one(tmp_path):
     reply, _ = await look(fake_toolbox(tmp_path, slurm), sections=["waits"])
     assert [(one.partition, one.pending) for one in reply.waits.queue] == [("cpu", 50)]
     assert reply.summary.startswith("50 jobs wait, 0 of them yours")
+
+
+@pytest.mark.parametrize("sections", [None, ["waits", "cost"]])
+async def test_where_no_slurm_is_in_reach_it_is_told_once_and_the_other_sections_point_there(box, slurm, sections):
+    gone = SlurmUnconfigured("Slurm's commands find no configuration.", hint="Write SLURM_CONF into `env`.")
+    for command in ("squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "sstat"):
+        slurm.faults.add(Fault(command, None, error=gone))
+
+    reply, body = await look(box, **({"sections": sections} if sections else {}))
+
+    said = [body[name]["error"] for name in SECTIONS if "error" in (body.get(name) or {})]
+    assert len(said) == len(sections or [*DEFAULT])
+    assert reply.summary.endswith(". Slurm's commands find no configuration. Write SLURM_CONF into `env`.")
+    assert {one["code"] for one in said} == {"cluster_unreachable"}
+    assert [one["message"] for one in said[1:]] == ["As `summary` says."] * (len(said) - 1)
+    first = next(one for name in SECTIONS if (one := getattr(reply, name)) is not None)
+    assert (first.error.message, first.error.hint) == (gone.message, gone.hint)
+    assert len(json.dumps(body)) < 1500
+    full, _ = await look(box, detail="full", **({"sections": sections} if sections else {}))
+    assert {getattr(full, name).error.message for name in sections or DEFAULT} == {gone.message}

@@ -13,7 +13,7 @@ from tests.unit.services.test_facts_of_the_moment import ledger
 
 from slurm_agent_tools.api import search_history, views
 from slurm_agent_tools.api.search_history import HistoryQuestion
-from slurm_agent_tools.errors import InputError, UnknownJob
+from slurm_agent_tools.errors import InputError, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
@@ -186,6 +186,16 @@ async def test_a_result_never_lies_over_another(scene: Scene):
     assert second.file_path == first.file_path.replace(".json", "-2.json")
     assert (scene.project / first.file_path).stat().st_mode & 0o777 == 0o600
     assert first.summary.startswith(f"run (success) is saved in {first.file_path}.")
+    assert "earlier result" not in first.summary
+    assert f"An earlier result of that name stays in {first.file_path}: give compare_results" in second.summary
+
+
+async def test_a_result_is_saved_also_where_its_folder_cannot_be_listed(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    async def unreadable(_: str) -> list[str]:
+        raise StorageError("results cannot be listed")
+
+    monkeypatch.setattr(scene.context.files, "list", unreadable)
+    assert (await save(scene)).status == "saved"
 
 
 async def test_a_dry_run_says_what_would_be_and_writes_nothing(scene: Scene):
@@ -214,7 +224,7 @@ async def test_a_result_that_is_not_there_is_an_error_of_its_field(scene: Scene,
     with pytest.raises(InputError) as caught:
         await scene.box.call("compare_results", CompareResults(**ask))
     assert (caught.value.field, caught.value.value) == (argument, "nothing")
-    assert "Name a file or an experiment" in (caught.value.hint or "")
+    assert caught.value.hint == "Name a file or an experiment: run."
 
 
 async def test_results_are_compared_and_the_newest_are_told(scene: Scene):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.unit.services.clusters import NOW, Cluster, submitted
-from tests.unit.services.scenes import Scene, failed, sent
+from tests.unit.services.scenes import HEAD, MISSING, Scene, failed, sent
 from tests.unit.slurm.clocks import queued
 
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.models.arguments import AnalyzeLog, GetStatus
 from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import Resources
@@ -247,6 +248,20 @@ async def test_a_mode_shows_errors_warnings_figures_and_text(scene: Scene, mode:
     reply = await scene.analyse(path="out.log", mode=mode)
     assert (bool(reply.errors), bool(reply.warnings), bool(reply.metrics), reply.content is not None) == shows
     assert (len(reply.errors), len(reply.warnings)) <= (20, 20)
+
+
+async def test_the_metrics_of_an_array_are_those_of_all_tasks_by_their_numbers(scene: Scene):
+    scene.write("array.sh", HEAD.replace("x.out", "%a.out") + "sleep 60\n")
+    told = {1: "loss: 0.1\n", 2: "loss: 0.2\n", 3: MISSING}
+    scene.slurm.next_job(tasks={n: Ending(after=5, exit_code=int(n == 3), output=text) for n, text in told.items()})
+    number = await sent(scene, script="array.sh", array="1-3", seconds=60)
+
+    reply = await scene.analyse(job_id=number, mode="metrics")
+
+    assert reply.metrics == {"task_1.loss": 0.1, "task_2.loss": 0.2}
+    assert reply.summary.startswith(f"Job {number} (FAILED): missing-module")
+    assert reply.summary.endswith(" The metrics are of 2 of its 3 tasks.")
+    assert "The metrics are" not in (await scene.analyse(job_id=f"{number}_1", mode="metrics")).summary
 
 
 async def test_the_parts_that_failed_are_read_the_first_that_ended_first(scene: Scene):

@@ -246,6 +246,22 @@ async def test_a_result_of_an_array_holds_the_metrics_of_each_task(scene: Scene)
     assert reply.result.metrics == {"task_1": {"loss": 0.1}, "task_2": {"loss": 0.2}}
 
 
+async def test_results_of_two_tasks_of_one_array_are_compared_by_the_names_of_their_logs(scene: Scene):
+    scene.write("array.sh", HEAD.replace("x.out", "%a.out") + "sleep 60\n")
+    scene.slurm.next_job(tasks={index: Ending(after=5, output=f"loss: 0.{index}\n") for index in (1, 2)})
+    number = await sent(scene, script="array.sh", array="1-2", seconds=60)
+    for task in (1, 2):
+        saved = await save(scene, f"task{task}", job_id=f"{number}_{task}")
+        assert saved.result.metrics == (await scene.analyse(job_id=f"{number}_{task}", mode="metrics")).metrics
+    await save(scene, "all", job_id=number)
+
+    both = await scene.box.call("compare_results", CompareResults(baseline="task1", target="task2"))
+    mixed = await scene.box.call("compare_results", CompareResults(baseline="task1", target="all"))
+
+    assert (both.summary, both.metrics["loss"].change) == ("1 metric compared: task2 against task1.", 0.1)
+    assert mixed.summary.endswith("one task is saved by its own job_id, such as 28_1.")
+
+
 async def test_results_without_a_common_metric_are_not_said_to_be_compared(scene: Scene):
     await save(scene, "bare")
     await save(scene, "other", metrics={"loss": 1})
@@ -254,7 +270,8 @@ async def test_results_without_a_common_metric_are_not_said_to_be_compared(scene
     none = await scene.box.call("compare_results", CompareResults(baseline="bare", target="bare"))
 
     assert one.summary.startswith("Nothing to compare: no metric is in both other and bare.")
-    assert none.summary == "Nothing to compare: neither bare nor bare has metrics."
+    assert one.summary.endswith("In one of them only: loss. Save both with metrics of the same names.")
+    assert none.summary.startswith("Nothing to compare: neither bare nor bare has metrics. Save them with metrics, or")
 
 
 async def test_several_results_are_compared_with_one_baseline_in_one_answer(scene: Scene):

@@ -43,7 +43,7 @@ async def test_of_any_the_first_that_ends_answers_with_its_report(scene: Scene):
         (ids[0], "RUNNING"), (ids[1], "COMPLETED"), (ids[2], "RUNNING"),
     ]  # fmt: skip
     assert reply.summary.startswith(f"1 of 3 jobs ended. Job {ids[1]} (job1.sh) is COMPLETED")
-    assert reply.summary.endswith(f'Go on with job_ids=["{ids[0]}", "{ids[2]}"].')
+    assert reply.summary.endswith(f' The report is of job {ids[1]}. Go on with job_ids=["{ids[0]}", "{ids[2]}"].')
     assert reply.job.run_seconds < 100
 
 
@@ -53,6 +53,7 @@ async def test_of_all_the_last_that_ends_answers(scene: Scene):
     short = await wait(scene, job_ids=ids, until="all", timeout_seconds=80)
     assert (short.status, short.job.job_id) == ("running", ids[0])
     assert short.summary.startswith("1 of 2 jobs ended. ")
+    assert (short.report, "The report" in short.summary) == (None, False)
 
     reply = await wait(scene, job_ids=ids, until="all", timeout_seconds=600)
     assert (reply.status, [job.state for job in reply.jobs]) == ("finished", ["COMPLETED", "COMPLETED"])

@@ -183,24 +183,22 @@ class _StageRound:
         self, judged: ArmVerdict, gain: Gain, runs: Arm, base: Arm, failed: Sequence[TrialState]
     ) -> ArmVerdict:
         said = (
-            f"gain {_signed(gain.gain)} over the baseline, between {_signed(gain.low)} and {_signed(gain.high)}"
+            f"{_compares(gain.gain)}, a gain between {_signed(gain.low)} and {_signed(gain.high)}"
             f" (95%, for all {len(self.gains)} compared at once); {self._spread(runs)}, baseline {self._spread(base)}"
         )
         if gain.low > 0 and failed:
-            return replace(
-                judged, reason=f"{said}. Not promoted: {len(failed)} of its runs failed ({_categories(failed)})."
-            )
+            return replace(judged, reason=f"{said}. Not promoted, as {len(failed)} failed ({_categories(failed)}).")
         if gain.low > 0:
             return replace(judged, verdict="promote", reason=f"{said}.")
         if gain.high < 0:
-            return replace(judged, verdict="stop", reason=f"Worse: {said}.")
+            return replace(judged, verdict="stop", reason=f"Surely worse: {said}.")
         return replace(judged, reason=f"No sure difference: {said}.")
 
     def _unsure(self, runs: Arm, base: Arm | None) -> str:
         if base is None:
             return f"{self._spread(runs)}; the baseline has no run of this length, so nothing is compared."
         gain = _gain(self.file, runs.median, base.median)
-        share = "" if gain is None else f"gain {_signed(gain)} over the baseline ({self._spread(base)})"
+        share = "" if gain is None else f"{_compares(gain)} ({self._spread(base)})"
         if len(runs.values) == 1:
             return f"One run, {self._figure(runs.median)}: {share}; one run does not tell how much of it is chance."
         return f"{share}; {self._spread(runs)}: the baseline needs a second run to tell how much of it is chance."
@@ -219,7 +217,7 @@ class _StageRound:
         if shorter is not None:
             return replace(judged, verdict="stop", reason=shorter, runs=len(passed))
         counts = self.file.objective.metric or "queue and run time"
-        return replace(judged, runs=len(passed), reason=f"Its {len(passed)} runs passed and tell no {counts}.")
+        return replace(judged, runs=len(passed), reason=f"Of {len(passed)} that passed none tells {counts}.")
 
     def _dropped(self, found: TrialState) -> str | None:
         """Why a configuration of a halving round did not get further."""
@@ -301,14 +299,17 @@ def _stage_told(stage: _StageRound) -> str:
 def _settings_told(stage: _StageRound, arm: str) -> str:
     """What differs from the baseline."""
     base, own = baseline_settings(stage.state, stage.stage), stage.arms[arm].settings if arm in stage.arms else {}
-    told = [f"{name}={value}" for name, value in own.items() if base.get(name) != value]
-    return ", ".join(told) or arm
+    return ", ".join(f"{name}={value}" for name, value in own.items() if base.get(name) != value) or arm
 
 
 def _gain(file: CampaignFile, value: float, baseline: float) -> float | None:
     if baseline == 0:
         return None
     return (value - baseline if file.objective.maximize else baseline - value) / abs(baseline)
+
+
+def _compares(by: float) -> str:
+    return f"{_signed(abs(by))[1:]} {'worse' if by < 0 else 'better'} than the baseline" if by else "like the baseline"
 
 
 def _signed(share: float) -> str:

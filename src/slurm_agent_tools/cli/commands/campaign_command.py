@@ -92,6 +92,8 @@ async def _within(toolbox: Toolbox, args: argparse.Namespace) -> int:
     }  # fmt: skip
     async with closed_after(toolbox):
         reply = await ways[args.what](toolbox, args)
+    if args.json and not args.full:  # a person reads every sentence whole, a program as an agent gets it
+        reply = campaign_tools.told_short(reply)
     body = brief.answer(reply, GetCampaign(name=args.name, detail="full" if args.full else "brief"))
     printing.document(body, as_json=args.json)
     if reply.question is not None:
@@ -125,7 +127,8 @@ async def _report(toolbox: Toolbox, args: argparse.Namespace) -> CampaignReply:
 
 
 async def _stop(toolbox: Toolbox, args: argparse.Namespace) -> CampaignReply:
-    ask = AdvanceCampaign.model_validate({**_common(args), "stop": args.reason, "timeout_seconds": 0})
+    common = {**_common(args), "detail": "full"}
+    ask = AdvanceCampaign.model_validate({**common, "stop": args.reason, "timeout_seconds": 0})
     return await _call(toolbox, ask)
 
 
@@ -135,14 +138,16 @@ async def _run(toolbox: Toolbox, args: argparse.Namespace) -> CampaignReply:
     decision = args.decide
     with printing.stages(sys.stderr) as tell:
         while True:
-            ask = AdvanceCampaign.model_validate({**_common(args), "timeout_seconds": seconds, "decision": decision})
+            common = {**_common(args), "detail": "full"}
+            ask = AdvanceCampaign.model_validate({**common, "timeout_seconds": seconds, "decision": decision})
             decision = None
             reply = await _call(toolbox, ask)
             for text in reply.happened:
                 printing.note(text)
             await _draw(toolbox, args, tell)
             if reply.status not in {"running", "planned"}:
-                return reply
+                told = not (args.json or args.full)  # each sentence was just told
+                return reply.model_copy(update={"happened": []}) if told else reply
 
 
 async def _draw(toolbox: Toolbox, args: argparse.Namespace, tell: Callable[[str, int, int, str], None]) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from itertools import takewhile
 
-from slurm_agent_tools.models.request import ScriptLayout, ShellCommand, ShellWord
+from slurm_agent_tools.models.geometry import geometry
+from slurm_agent_tools.models.request import JobRequest, ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.rules import script_mending
+from slurm_agent_tools.policy.rules.rule import note, replace
 from slurm_agent_tools.policy.rules.script_commands import DEVICE_VARIABLES
 from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
+from slurm_agent_tools.units import format_memory
 
 # --- cuda-visible-devices ---------------------------------------------------------------------------------------------
 
 _NAMED = "|".join(sorted(DEVICE_VARIABLES))
-
-_SHARE = "srun -n1 --exact --gpus-per-task=1 "
 
 _SET = re.compile(rf"(?:{_NAMED})\+?=")
 
@@ -35,13 +38,14 @@ _PREFIX = re.compile(rf"(\s*)(?:{_NAMED})=[\w,$]*[ \t]+(?=[\w./])")
 
 _WORDS = (
     "leave this variable as Slurm set it and keep the rest; a worker that needs one GPU of several is started with "
-    "`srun -n1 --exact --gpus-per-task=1 ... &`"
+    "`srun -n1 --exact --gpus-per-task=1 ... &`, and the job asks for a CPU for each of them"
 )
 
 
 def _settings(place: Place) -> Change | None:
     """The settings that go, with the command where it does nothing else; workers beside each other become steps."""
     gone, puts = set[int](), list[tuple[int, int, str]]()
+    step = _Room.of(place.reading).step()
     for command in place.here:
         if command.kind == "arithmetic" and _COMPUTED.fullmatch(place.source(command)):
             gone.add(command.index)
@@ -51,10 +55,10 @@ def _settings(place: Place) -> Change | None:
         values = [word for word in command.assigns if command.kind != "declaration" or not word.text.startswith("-")]
         if bad and alone and len(bad) == len(values):
             gone.add(command.index)
-            puts += [(one.start, one.start, _SHARE) for one in _workers(place.layout, command)]
+            puts += [(one.start, one.start, step) for one in _workers(place.layout, command)]
         elif bad and not alone and _beside(place.layout, command) and not script_mending.is_own(place, command):
             first = command.words[0].start
-            puts += [*(script_mending.without_word(place, word) for word in bad), (first, first, _SHARE)]
+            puts += [*(script_mending.without_word(place, word) for word in bad), (first, first, step)]
         else:
             puts += [script_mending.without_word(place, word) for word in bad]
         puts += _in_words(place, command)
@@ -118,7 +122,92 @@ _PYTHON = re.compile(
     rf"|(?:environ\.setdefault|putenv)\(\s*([\"'])(?:{_NAMED})\2\s*,[^()]*\)\s*(?:#.*)?)"
 )
 
-VARIABLES = Mend(_settings, _without_line, lambda _: _WORDS)
+_STEP, _LAUNCHERS = "srun -n1 ", frozenset({"srun", "mpirun", "mpiexec", "prun"})
+
+_MIB = 2**20
+
+_IN_TURN = "each worker's step takes a CPU for itself; where there is none left it waits, and its GPU with it."
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What the job has for workers that share its GPUs on one node, each a step with one GPU.
+
+    `gpus` 0: it has one, or none that can be counted, or they lie on several nodes. `grown`: the CPUs of a task and not
+    the number of tasks is what grows, as other commands of the script start one process for each task.
+    """
+
+    request: JobRequest
+    gpus: int
+    cpus: int
+    tasks: int
+    grown: bool
+
+    @classmethod
+    def of(cls, reading: ScriptReading) -> _Room:
+        """As the script and the call ask for it."""
+        request = reading.request
+        shape = geometry(changed(request, nodes=1, nodes_max=1), None)
+        words = (word.text for one in (reading.layout.commands if reading.layout else ()) for word in one.words)
+        grown = bool(request.gpus_per_task or (request.cpus_per_task or 1) > 1 or _LAUNCHERS.intersection(words))
+        gpus = shape.gpus if shape.gpus > 1 and max(request.nodes or 1, request.nodes_max or 1) == 1 else 0
+        return cls(request, gpus, shape.cpus, max(shape.tasks, 1), grown)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the job's CPUs are known by number: not with its GPUs, not in a list of TRES, not by nodes."""
+        return not (self.request.cpus_per_gpu or self.request.find("tres-per-task", "exclusive"))
+
+    @property
+    def short(self) -> bool:
+        """Whether some GPU would wait for a CPU."""
+        return self.counted and self.cpus < self.gpus
+
+    def of_task(self) -> int:
+        """CPUs of one task with which there is one for each GPU."""
+        return -(-self.gpus // self.tasks)
+
+    def step(self) -> str:
+        """How a worker is started. A step without numbers of its own takes all memory that is stated for the node.
+
+        Of the CPUs that are stated for a task it takes all or one, by the version; so both are said where the job does.
+        """
+        cpus = self.tasks * self.of_task() if self.short else self.cpus
+        each = f"-c{cpus // self.gpus} " if self.gpus and self.counted and self._of_task_stated() else ""
+        size = (self.request.memory_per_node or 0) // max(self.gpus, 1) // _MIB * _MIB
+        memory = f"--mem={format_memory(size)} " if self.gpus and size else ""
+        return f"{_STEP}{each}--exact --gpus-per-task=1 {memory}"
+
+    def _of_task_stated(self) -> bool:
+        return (self.grown and self.short) or (self.request.cpus_per_task or 1) > 1
+
+    def wider(self) -> str:
+        """The lines that ask for a CPU for each GPU, all on the node on which the script starts its workers."""
+        request, size = self.request, self.request.memory_per_cpu or 0
+        lines = [] if any(one.source != "pinned" for one in request.find("nodes")) else ["#SBATCH --nodes=1"]
+        if self.grown:
+            options, cpus = ["cpus-per-task"], self.tasks * self.of_task()
+            lines.append(f"#SBATCH --cpus-per-task={self.of_task()}")
+        else:
+            options, cpus = ["ntasks", "ntasks-per-node"], self.gpus
+            lines.append(f"#SBATCH --ntasks={self.gpus}")
+        if size:  # the same memory, by more CPUs
+            options.append("mem-per-cpu")
+            lines.append(f"#SBATCH --mem-per-cpu={format_memory(max(size * self.cpus // cpus // _MIB, 1) * _MIB)}")
+        return replace(request.find(*options), *lines)
+
+
+def _wider(reading: ScriptReading, puts: Sequence[str]) -> str:
+    """What the job has to ask for so that its workers run beside each other."""
+    room = _Room.of(reading)
+    if not any(new.startswith(_STEP) for new in puts):
+        return ""
+    if (reading.request.nodes or 1) > 1:
+        return note(_IN_TURN)
+    return f"{room.wider()}\n{note(_IN_TURN)}" if room.short else ""
+
+
+VARIABLES = Mend(_settings, _without_line, lambda _: _WORDS, _wider)
 
 
 # --- device-index -----------------------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ ID = "auto-retry"
 
 _WHY = "A retry without a look repeats the failure at the cluster's cost."
 
+# What is kept of a run is how the job as a whole ended, so that no rule can pass an array by what it leaves out.
+_ARRAY = " Nor is which of its tasks failed: an array that leaves them out is judged as the same run, until you say so."
+
 _IN_A_ROW = 3
 
 _ADVICE = "let the job end when its work fails; after analyze_log, submit the corrected script again."
@@ -89,22 +92,24 @@ def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) ->
     if not run.analysed:
         message = f"The last run of this script, job {run.job_id}, ended {ended} and was not analysed. {_WHY}"
         look = f'Call analyze_log with job_id="{run.job_id}".'
-        return Judgement("deny", message, ended, None, _change(f"{look}\n", run, reading_of(plan).path))
+        return Judgement("deny", message, ended, None, _change(f"{look}\n", run, plan))
     if run.script_sha256 != reading_of(plan).sha256 or reason_for(plan, policy, directive=False) is not None:
         return None
     found = f" ({run.category})" if run.category else ""
     message = (
         f"Job {run.job_id} ran this very script, ended {ended} and was analysed{found}. The script's own text has"
-        " not changed since; what changed outside it is not known here."
+        f" not changed since; what changed outside it is not known here.{_ARRAY if request_of(plan).array else ''}"
     )
-    return Judgement("justify", message, ended, None, _change("", run, reading_of(plan).path))
+    return Judgement("justify", message, ended, None, _change("", run, plan))
 
 
-def _change(first: str, run: PastRun, script: str) -> str:
+def _change(first: str, run: PastRun, plan: PlannedRequest) -> str:
     """After the steps of `first`: correct the script, or say what was corrected outside it."""
+    script = reading_of(plan).path
     correct = f"{first}Change {script} itself, if the cause of job {run.job_id} lies in it, then submit it again."
     unchanged = f"{first}{call_again('justification', WHAT_CHANGED)}"
     elsewhere = "keep it, and say what was corrected elsewhere, for instance in the program that it runs"
+    elsewhere += ", or which tasks that failed the array leaves out" if request_of(plan).array else ""
     return ways(correct, (elsewhere, unchanged))
 
 

@@ -287,7 +287,6 @@ WHY_NEEDED = "<why this job needs it>"
 WHAT_CHANGED = "<what changed outside the script: the code, a package, the data, a node>"
 WHY_TWICE = "<why the same work twice>"
 WHY_UNTRIED = "<why no smoke run is needed>"
-
 PLACEHOLDERS = (WHY_NEEDED, WHAT_CHANGED, WHY_TWICE, WHY_UNTRIED)
 
 _SHOWN, _MANY = 120, 3

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding, ScriptLayout, ScriptReading, ShellCommand, ShellWord
-from slurm_agent_tools.policy.rules.rule import edit, in_words, note
+from slurm_agent_tools.policy.rules.rule import both, edit, in_words, note
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
 
 _STEPS = 50  # that are told
@@ -59,12 +59,14 @@ class Mend:
     """How a rule corrects what was found. None: no edit of the lines does it.
 
     `commands` in the script itself; `line` one line of another text, in which the place of commands is not known;
-    `advice` what to do where there is no edit, from what was found.
+    `advice` what to do where there is no edit, from what was found; `more` what the text that was put in place of the
+    old one needs elsewhere in the script, as one step more.
     """
 
     commands: Callable[[Place], Change | None]
     line: Callable[[str], str | None]
     advice: Callable[[Finding], str]
+    more: Callable[[ScriptReading, Sequence[str]], str] = lambda _, __: ""
 
 
 def steps(reading: ScriptReading, found: Sequence[Finding], mend: Mend) -> str:
@@ -192,7 +194,10 @@ class _Edits:
     def told(self) -> list[str]:
         """The steps: of the script's own commands first, then of other lines, then words."""
         told = dict.fromkeys([_AS_IT_IS] if self.whole else [])
-        told |= dict.fromkeys(self._own())
+        own = list(self._own())
+        more = self.mend.more(self.reading, [new for _, _, new in self.puts]) if own else ""
+        together = bool(more) and not more.startswith("Note:") and len(own) < _STEPS
+        told |= dict.fromkeys([both(*own, more)] if together else [*own, *([more] if more else [])])
         for place, new in self.single.values():
             text = new if place.file == self.reading.path else new.strip()
             told[edit([place], [text] if text else [], script=self.reading.path)] = None

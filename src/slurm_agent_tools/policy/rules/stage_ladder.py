@@ -91,16 +91,16 @@ def _untried(plan: PlannedRequest, policy: Policy, ladder: Ladder, large: Large)
 
 def _smoke_run(plan: PlannedRequest, policy: Policy, ladder: Ladder) -> str:
     """The call that makes a smoke run of this configuration."""
-    steps = [call_again("stage", "smoke")]
+    more = list[tuple[str, str]]()
     limit, most = plan.resources.time_limit_seconds, policy.smoke_first.smoke_time_limit
     if limit is None or not 0 <= limit <= most:
-        steps.append(call_again("time_limit", format_duration(most)))
-    steps += [call_again("array", first) for first in _first_task(plan)]
+        more.append(("time_limit", format_duration(most)))
+    more += [("array", first) for first in _first_task(plan)]
     if ladder.smoke_partition is not None and ladder.smoke_partition != plan.resources.partition:
-        steps.append(call_again("partition", ladder.smoke_partition))
+        more.append(("partition", ladder.smoke_partition))
     named = f"shorten {', '.join(ladder.lengths)}" if ladder.lengths else f"say its length in the script, like `{FORM}`"
-    steps.append(note(f"{named}; change nothing else. Behind a run that passes, make this call again."))
-    return "\n".join(steps)
+    advice = note(f"{named}; change nothing else. Behind a run that passes, make this call again.")
+    return "\n".join([call_again("stage", "smoke", *more), advice])
 
 
 def _first_task(plan: PlannedRequest) -> list[str]:
