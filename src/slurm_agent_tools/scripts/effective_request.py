@@ -303,9 +303,12 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
 def _uneven(size: int, request: JobRequest, shape: Geometry) -> int:
     """Memory of one GPU where each brings so much, and nodes have more of them and fewer.
 
-    24.11 and 26.05 give each node the CPUs of the one with the most GPUs (measured).
+    24.11 and 26.05 give each node the CPUs of the one with the most GPUs; with GPUs for each socket a node may have those
+    of one socket and the CPUs for all (measured).
     """
-    if shape.most_nodes == 1 or not shape.gpus or request.gpus_per_node or request.gpus_per_socket:
+    if shape.gpus and request.gpus_per_socket:
+        return _share(size * -(-shape.gpus // shape.nodes), shape.fewest_gpus) or 0
+    if shape.most_nodes == 1 or not shape.gpus or request.gpus_per_node:
         return 0
     largest = max(1, shape.gpus - shape.fewest_gpus * max(1, shape.nodes - 1))
     return _share(size * largest, shape.fewest_gpus) or 0

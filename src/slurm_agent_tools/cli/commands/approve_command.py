@@ -153,11 +153,11 @@ async def asked(context: ClusterContext, item: Approval, *, decline: bool) -> in
     with person("approving", _ELSE) as (reading, writing):
         what = "decline" if decline else "approve exactly this, once"
         told = "" if decline else f"A yes here is {context.policy.worth('terminal')}.\n"
-        told += f"Type {word[0]} or {word} to {what}; {_ENTER}: "
+        told += f"Type {word} to {what}; {_ENTER}: "
         answer = _answer(reading, writing, sanitize.visible(item.plan), told)
         name = os.ttyname(sys.stdin.fileno())
-    if answer not in {word, word[0]}:
-        printing.lines(["Nothing was changed."])
+    if answer != word:  # a letter is typed too easily
+        printing.lines([f"Nothing was changed: only the word {word} counts." if answer else "Nothing was changed."])
         return BLOCKED
     now = context.clock.now()
     if decline:
