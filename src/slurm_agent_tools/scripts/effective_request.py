@@ -303,8 +303,8 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
 def _uneven(size: int, request: JobRequest, shape: Geometry) -> int:
     """Memory of one GPU where each brings so much, and nodes have more of them and fewer.
 
-    24.11 and 26.05 give each node the CPUs of the one with the most GPUs; with GPUs for each socket a node may have those
-    of one socket and the CPUs for all (measured).
+    24.11 and 26.05 give each node the CPUs of the one with the most GPUs; with GPUs for each socket a node may have
+    those of one socket and the CPUs for all (measured).
     """
     if shape.gpus and request.gpus_per_socket:
         return _share(size * -(-shape.gpus // shape.nodes), shape.fewest_gpus) or 0
