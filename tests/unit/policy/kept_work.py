@@ -29,7 +29,7 @@ from slurm_agent_tools.scripts.reading_state import NeedShell
 LOADED = load(shipped())
 REFUSED = ("justify", "approve", "deny")
 ROUNDS = 2
-SHARED = re.compile(r"srun -n1 (?:-c\d+ )?--exact --gpus-per-task=1 (?:--mem=\w+ )?")
+SHARED = re.compile(r"srun -n1 (?:-c\d+ )?--exact (?:--gpus(?:-per-node)?=1 )+(?:--mem=\w+ )?")
 
 SUBMITTING = {"sbatch", "salloc", "scontrol", "scancel", "sacctmgr"}
 TRYING = {

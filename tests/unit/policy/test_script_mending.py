@@ -113,13 +113,13 @@ async def test_a_second_try_is_taken_out_and_the_work_is_run_once(text: str, lef
         ('if [ -n "$D" ]; then\n  export CUDA_VISIBLE_DEVICES=0\nfi\npython a.py',
          'if [ -n "$D" ]; then\n  :\nfi\npython a.py'),
         ("for i in 0 1; do\n  CUDA_VISIBLE_DEVICES=$i python a.py $i &\ndone\nwait",
-         "for i in 0 1; do\n  srun -n1 --exact --gpus-per-task=1 python a.py $i &\ndone\nwait"),
+         "for i in 0 1; do\n  srun -n1 --exact --gpus=1 python a.py $i &\ndone\nwait"),
         ("for i in 0 1; do\n  export CUDA_VISIBLE_DEVICES=$i\n  python a.py $i &\ndone\nwait",
-         "for i in 0 1; do\n  srun -n1 --exact --gpus-per-task=1 python a.py $i &\ndone\nwait"),
+         "for i in 0 1; do\n  srun -n1 --exact --gpus=1 python a.py $i &\ndone\nwait"),
         ("(CUDA_VISIBLE_DEVICES=0 python a.py; CUDA_VISIBLE_DEVICES=0 python b.py) &\nwait",
-         "(srun -n1 --exact --gpus-per-task=1 python a.py; srun -n1 --exact --gpus-per-task=1 python b.py) &\nwait"),
+         "(srun -n1 --exact --gpus=1 python a.py; srun -n1 --exact --gpus=1 python b.py) &\nwait"),
         ("CUDA_VISIBLE_DEVICES=1 OMP=2 nohup python a.py > log 2>&1 &\nwait",
-         "OMP=2 srun -n1 --exact --gpus-per-task=1 nohup python a.py > log 2>&1 &\nwait"),
+         "OMP=2 srun -n1 --exact --gpus=1 nohup python a.py > log 2>&1 &\nwait"),
         ("work() { python a.py; }\nCUDA_VISIBLE_DEVICES=1 work &\nwait", "work() { python a.py; }\nwork &\nwait"),
         ("apptainer exec --env A=1,CUDA_VISIBLE_DEVICES=0 x.sif python a.py",
          "apptainer exec --env A=1 x.sif python a.py"),
@@ -134,7 +134,7 @@ async def test_a_choice_of_devices_is_taken_out_and_workers_beside_each_other_be
 
 
 TWO = "for i in 0 1; do\n  {}python a.py $i &\ndone\nwait"
-STEP = "srun -n1 --exact --gpus-per-task=1 "
+STEP = "srun -n1 --exact --gpus=1 "
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ STEP = "srun -n1 --exact --gpus-per-task=1 "
         ("--gpus=3 -n 3", "--gpus=3 -n 3", STEP),
         ("--gpus=2 --nodes=1 --ntasks-per-node=1", "--gpus=2 --nodes=1 --ntasks=2", STEP),
         ("--gpus=2 -c 8 --mem=16G", "--gpus=2 -c 8 --mem=16G",
-         "srun -n1 -c4 --exact --gpus-per-task=1 --mem=8G "),
+         "srun -n1 -c4 --exact --gpus=1 --mem=8G "),
         ("--gpus=2 --mem=17G -n2", "--gpus=2 --mem=17G -n2", f"{STEP}--mem=8704M "),
-        ("--gpus=4 -c 3", "--gpus=4 --nodes=1 --cpus-per-task=4", "srun -n1 -c1 --exact --gpus-per-task=1 "),
+        ("--gpus=4 -c 3", "--gpus=4 --nodes=1 --cpus-per-task=4", "srun -n1 -c1 --exact --gpus=1 "),
         ("--gpus=2 -N1 --mem-per-cpu=20G", "--gpus=2 -N1 --ntasks=2 --mem-per-cpu=10G", STEP),
         ("--gpus=2 --cpus-per-gpu=4", "--gpus=2 --cpus-per-gpu=4", STEP),
         ("--gpus-per-task=1 -n2", "--gpus-per-task=1 -n2", STEP),
         ("--gpus=1", "--gpus=1", STEP),
-        ("--nodes=2 --gpus-per-node=2", "--nodes=2 --gpus-per-node=2", STEP),
+        ("--nodes=2 --gpus-per-node=2", "--nodes=2 --gpus-per-node=2", "srun -n1 --exact --gpus-per-node=1 "),
     ],
 )  # fmt: skip
 async def test_workers_that_share_the_gpus_of_a_job_get_a_cpu_and_their_part_of_its_memory(
@@ -174,7 +174,7 @@ async def test_workers_that_share_the_gpus_of_a_job_get_a_cpu_and_their_part_of_
 async def test_where_other_steps_start_a_process_for_each_task_the_cpus_of_the_one_task_grow():
     begin = "#SBATCH --gpus=2\nsrun python prepare.py\n"
     assert await mended(begin + TWO.format("CUDA_VISIBLE_DEVICES=$i ")) == (
-        f"#SBATCH --nodes=1\n#SBATCH --cpus-per-task=2\n{begin}{TWO.format('srun -n1 -c1 --exact --gpus-per-task=1 ')}"
+        f"#SBATCH --nodes=1\n#SBATCH --cpus-per-task=2\n{begin}{TWO.format('srun -n1 -c1 --exact --gpus=1 ')}"
     )
 
 

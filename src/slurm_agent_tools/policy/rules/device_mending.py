@@ -38,7 +38,7 @@ _PREFIX = re.compile(rf"(\s*)(?:{_NAMED})=[\w,$]*[ \t]+(?=[\w./])")
 
 _WORDS = (
     "leave this variable as Slurm set it and keep the rest; a worker that needs one GPU of several is started with "
-    "`srun -n1 --exact --gpus-per-task=1 ... &`, and the job asks for a CPU for each of them"
+    "`srun -n1 --exact --gpus=1 ... &`, and the job asks for a CPU for each of them"
 )
 
 
@@ -176,7 +176,10 @@ class _Room:
         each = f"-c{cpus // self.gpus} " if self.gpus and self.counted and self._of_task_stated() else ""
         size = (self.request.memory_per_node or 0) // max(self.gpus, 1) // _MIB * _MIB
         memory = f"--mem={format_memory(size)} " if self.gpus and size else ""
-        return f"{_STEP}{each}--exact --gpus-per-task=1 {memory}"
+        # A step takes the job's number of GPUs from the environment, whatever else it says (measured on 22.05).
+        stated = [option for option in ("gpus", "gpus-per-node") if self.request.find(option)] or ["gpus"]
+        gpu = " ".join(f"--{option}=1" for option in stated)
+        return f"{_STEP}{each}--exact {gpu} {memory}"
 
     def _of_task_stated(self) -> bool:
         return (self.grown and self.short) or (self.request.cpus_per_task or 1) > 1
