@@ -40,7 +40,7 @@ def box(tmp_path, slurm):
     return fake_toolbox(tmp_path, slurm)
 
 
-NUMBER = 777_777
+NUMBER = 712_345  # no part of it is its own end: whatever stands before it, it is found where it begins
 
 
 class Crowded(FakeSlurm):
