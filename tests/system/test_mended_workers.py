@@ -7,8 +7,7 @@ import re
 import anyio
 import pytest
 from tests.system.faces import Place
-from tests.unit.policy.applying import Request, apply, ways
-from tests.unit.policy.kept_work import LOADED, judge, spoken
+from tests.unit.policy.kept_work import mended
 
 SCRIPT = "scripts/job.sh"
 HEADS = {
@@ -31,18 +30,10 @@ print("ran", begun, time.time(), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 """
 
 
-async def mended(text: str) -> str:
-    """The script after the first way of each remedy was followed."""
-    request = Request({SCRIPT: text}, SCRIPT)
-    _, decision = await judge(request.files, SCRIPT, LOADED)
-    apply([ways(one.remedy or "")[0] for one in spoken(decision)], request)
-    return request.text
-
-
 @pytest.mark.parametrize("options", HEADS.values(), ids=list(HEADS))
 def test_mended_workers_run_beside_each_other_each_with_a_gpu_of_its_own(fresh: Place, options: tuple[str, ...]):
     lines = ["#!/bin/bash", *(f"#SBATCH {word}" for word in (*options, "--time=5", "--partition=gpu", "--output=log"))]
-    text = anyio.run(mended, "\n".join(lines) + WORKERS)
+    text = anyio.run(mended, "\n".join(lines) + WORKERS, SCRIPT)
     assert "CUDA_VISIBLE_DEVICES" not in text
     (fresh.project / "worker.py").write_text(WORKER)
     fresh.own()

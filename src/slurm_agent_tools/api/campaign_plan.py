@@ -23,6 +23,7 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import generation
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.units import how_many
 
 _HOUR = 3600
 
@@ -95,7 +96,7 @@ class CampaignPlan:
         names = ("trials", "gpu_hours", "cpu_hours")
         most = [sum(getattr(one, name) for one in every) for name in names]
         trials, gpus, cpus = map(min, most, self.left)
-        told = f"{'' if trials == known else 'at most '}{trials} trial{'' if trials == 1 else 's'}"
+        told = f"{'' if trials == known else 'at most '}{how_many(int(trials), 'trial')}"
         told += f" ({known} known now)" if known < trials else ""
         told += f", at most {gpus:.2f} GPU hours and {cpus:.2f} CPU hours"
         if any(amount > limit for amount, limit in zip(most, self.left, strict=True)):

@@ -574,8 +574,8 @@ local function judge_fixed(found, job, record)
   check_words_of_gpus(found, job)
   check_changed_gpus(found, job, record)
   -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
-  local of_job, of_task = after(job, record)("tres_per_job"), after(job, record)("tres_per_task")
-  if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(of_job) and of_gpus(of_task) then
+  local get = after(job, record)
+  if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(get("tres_per_job")) and of_gpus(get("tres_per_task")) then
     refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")
   end
 end

@@ -34,7 +34,7 @@ from slurm_agent_tools.text.report_formats import (
     page,
 )
 from slurm_agent_tools.text.svg_plots import number
-from slurm_agent_tools.units import format_duration, format_memory
+from slurm_agent_tools.units import format_duration, format_memory, how_many
 
 _MOST_ROWS = 40
 """Of a table: a report is read by people, `compare_results` and the ledger have the rest."""
@@ -117,7 +117,7 @@ def _rounds(file: CampaignFile, state: CampaignState) -> ReportTable:
         judged = state.judged.get(place)
         count = len({(trial.trial.stage, trial.trial.arm) for trial in trials})
         outcome = "goes on" if judged is None else judged.text
-        shape = f"{count} configurations, {_many(len(trials), 'run')}" if count > 1 else _many(len(trials), "run")
+        shape = f"{count} configurations, {how_many(len(trials), 'run')}" if count > 1 else how_many(len(trials), "run")
         hypothesis = state.hypotheses.get(place, described.hypothesis)
         rows.append((f"r{place}", described.kind, hypothesis, shape, job_ids(trials), outcome))
     return ReportTable(("round", "kind", "hypothesis", "configurations", "jobs", "outcome"), tuple(rows))
@@ -152,15 +152,10 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     names = varied(found)
     rows = [_arm_row(state, arm, names) for arm in found[:_MOST_ROWS]]
     more = f" The best {_MOST_ROWS} of {len(found)} are shown." if len(found) > _MOST_ROWS else ""
-    yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {_many(len(found), 'configuration')}.{more}")
+    yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {how_many(len(found), 'configuration')}.{more}")
     header = ("configuration", "runs", aim_name(file), "spread", "queue", "run", "retries", "verdict")
     yield ReportTable(header, tuple(rows))
     yield from plots_of_stage(file, state, stage.name)
-
-
-def _many(count: int, what: str) -> str:
-    """So many of it, in words: one of it has no s."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _verdict(state: CampaignState, arm: Arm) -> ArmVerdict | None:
@@ -243,7 +238,7 @@ def _failures(state: CampaignState, facts: ReportFacts) -> Iterator[ReportBlock]
     header = ("trial", "job", "what happened", "what was done", "outcome")
     yield ReportTable(header, tuple(rows))
     if len(failed) > _MOST_ROWS:
-        yield Paragraph(f"{_many(len(failed) - _MOST_ROWS, 'more run')} failed.")
+        yield Paragraph(f"{how_many(len(failed) - _MOST_ROWS, 'more run')} failed.")
     if state.stopped_stages:
         yield Paragraph(f"Stopped after the same failure again: {', '.join(sorted(state.stopped_stages))}.")
 
@@ -286,7 +281,7 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
 
 
 def _sure(arm: Arm, verdict: ArmVerdict | None) -> str:
-    value = "" if arm.value is None else f"Its median is {number(arm.value)} over {_many(len(arm.values), 'run')}"
+    value = "" if arm.value is None else f"Its median is {number(arm.value)} over {how_many(len(arm.values), 'run')}"
     if verdict is None or verdict.low is None or verdict.high is None:
         return f"{value}; one run or too few to tell how sure that is." if value else ""
     return f"{value}; it gains {verdict.low:+.1%} to {verdict.high:+.1%} over the baseline (95%)."
@@ -296,7 +291,7 @@ def _written(state: CampaignState, facts: ReportFacts) -> Iterator[ReportBlock]:
     results = [note for note in state.notes if note.what == "result"]
     lost = [note for note in results if note.text.startswith("not saved")]
     lessons = [note.text for note in state.notes if note.what == "lesson"]
-    saved = f"{_many(len(results) - len(lost), 'result')} {'is' if len(results) - len(lost) == 1 else 'are'}"
+    saved = f"{how_many(len(results) - len(lost), 'result')} {'is' if len(results) - len(lost) == 1 else 'are'}"
     yield Paragraph(f"{saved} in results/: compare_results takes any of them by name.")
     if lost:
         yield Bullets(tuple(f"{full_name(facts.name, one.trial)}: {one.text}" for one in lost if one.trial is not None))

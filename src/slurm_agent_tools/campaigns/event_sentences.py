@@ -24,6 +24,7 @@ from slurm_agent_tools.models.campaign import (
     TrialsLeftOut,
 )
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.units import how_many
 
 _SHOWN = 300
 
@@ -84,8 +85,7 @@ def _one(event: CampaignEvent, state: CampaignState) -> Iterator[str]:  # noqa: 
         case RoundDesigned():
             reused = sum(trial.reuses is not None for trial in event.trials)
             known = f", {reused} of them run before" if reused else ""
-            count = "1 trial" if len(event.trials) == 1 else f"{len(event.trials)} trials"
-            yield f"Round {event.round} was designed: {count}{known}."
+            yield f"Round {event.round} was designed: {how_many(len(event.trials), 'trial')}{known}."
         case BatchSent():
             yield f"{trials_in_words(state.batches[event.key].intended.trials)} sent as job {event.job_id}."
         case BatchRefused():

@@ -110,7 +110,7 @@ def _section(
     if not isinstance(missing, SlurmUnreachable):
         return present.section_error(missing)
     if any(one.code == missing.code for one in why):
-        return present.section_error(type(missing)("As `summary` says."))
+        return present.in_summary(type(missing))
     why.append(missing)
     return present.section_error(missing)
 

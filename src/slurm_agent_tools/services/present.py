@@ -64,3 +64,8 @@ def error(problem: AgentToolsError) -> ErrorInfo:
 def section_error(problem: AgentToolsError) -> SectionError:
     """Stands in place of a section that could not be read."""
     return SectionError(error=error(problem))
+
+
+def in_summary(kind: type[AgentToolsError]) -> SectionError:
+    """The same for an error of this kind that the answer's summary tells whole."""
+    return section_error(kind("As `summary` says."))

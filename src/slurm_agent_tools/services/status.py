@@ -244,7 +244,7 @@ def _section(make: Callable[[], Any], told: AgentToolsError | None) -> Any:
         return make()
     except AgentToolsError as error:
         same = isinstance(told, SlurmUnreachable) and error.code == told.code
-        return present.section_error(SlurmUnreachable("As `summary` says.") if same else error)
+        return present.in_summary(SlurmUnreachable) if same else present.section_error(error)
 
 
 def policy_section(loaded: LoadedPolicy) -> PolicySection:

@@ -116,6 +116,14 @@ def spoken(decision: Decision) -> list[RuleDecision]:
     return [one for one in decision.rules if one.outcome in (*REFUSED, "warn") and one.remedy]
 
 
+async def mended(text: str, script: str) -> str:
+    """The whole script after the first way of each remedy was followed, once."""
+    request = Request({script: text}, script)
+    _, decision = await judge(request.files, script, LOADED)
+    apply([ways(one.remedy or "")[0] for one in spoken(decision)], request)
+    return request.text
+
+
 def _literal(results: Sequence[RuleDecision]) -> bool:
     return any(_edits(one) for one in results)
 

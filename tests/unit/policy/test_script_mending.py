@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.unit.policy.applying import Request, apply, ways
+from tests.unit.policy import kept_work
 from tests.unit.policy.kept_work import LOADED, judge, parses, spoken
 
 SCRIPT = "scripts/job.sh"
@@ -13,11 +13,9 @@ SCRIPT = "scripts/job.sh"
 
 async def mended(text: str) -> str:
     """The lines after the first way of each remedy was followed."""
-    request = Request({SCRIPT: f"#!/bin/bash\n{text}\n"}, SCRIPT)
-    _, decision = await judge(request.files, SCRIPT, LOADED)
-    apply([ways(one.remedy or "")[0] for one in spoken(decision)], request)
-    assert parses(request.text)
-    return request.text.removeprefix("#!/bin/bash\n").rstrip("\n")
+    left = await kept_work.mended(f"#!/bin/bash\n{text}\n", SCRIPT)
+    assert parses(left)
+    return left.removeprefix("#!/bin/bash\n").rstrip("\n")
 
 
 @pytest.mark.parametrize(
