@@ -21,8 +21,8 @@ async def _measured(size: scale.Size) -> list[Row]:
     async with scale.private(size.nodes) as place:
         ids = scale.submit(place, size)
         async with place.client() as client:
-            crowd = await scale.wait(place, client, ids, size.waits, size.seconds)
-            one = await scale.wait(place, client, ids[-1:], 1, size.seconds)
+            crowd = await scale.wait(place, client, ids, size.waits, size)
+            one = await scale.wait(place, client, ids[-1:], 1, size)
             memory = scale.peak()
             await scale.fill(place, size.queued)
             asked = await scale.status(place, client, 8)

@@ -32,18 +32,22 @@ LOOP = (
 
 @dataclass(frozen=True)
 class Size:
-    """How many waits over how many jobs, of which `ending` end meanwhile, for how long; and how long the queue is."""
+    """How many waits for how many seconds over how many jobs, of which `ending` end meanwhile; and the queue's length.
+
+    `ends`: seconds after which they end, 3 before a tick: a slow machine has the time to see it before the last look.
+    """
 
     waits: int
     jobs: int
     ending: int
     seconds: int
+    ends: int
     queued: int
     nodes: int = 2000
 
 
-SHORT = Size(waits=100, jobs=40, ending=4, seconds=14, queued=800)
-FULL = Size(waits=500, jobs=200, ending=20, seconds=60, queued=20_000)
+SHORT = Size(waits=100, jobs=40, ending=4, seconds=14, ends=2, queued=800)
+FULL = Size(waits=500, jobs=200, ending=20, seconds=60, ends=32, queued=20_000)
 
 
 @dataclass
@@ -115,11 +119,16 @@ async def fill(place: Place, queued: int) -> None:
 
 
 def submit(place: Place, size: Size) -> list[str]:
-    """The jobs to wait for: held ones, and some that end in about half the time of the wait."""
-    script = f"#!/bin/sh\nsleep {size.seconds // 2}\n".encode()
+    """The jobs to wait for: held ones, and some that end when a file is there."""
+    script = b'#!/bin/sh\nuntil [ -e "$1" ]; do sleep 0.5; done\n'
     common = ("sbatch", "--parsable", "-pcpu", "-t5", "--mem=1", "-o/dev/null")
-    ending = [place.slurm(*common, stdin=script) for _ in range(size.ending)]
+    (place.project / "until").write_bytes(script)
+    ending = [place.slurm(*common, "until", str(_end(place))) for _ in range(size.ending)]
     return ending + [place.slurm(*common, "--hold", stdin=script) for _ in range(size.jobs - size.ending)]
+
+
+def _end(place: Place) -> Path:
+    return place.project / "end"
 
 
 async def calls(client: Client) -> Counter[str]:
@@ -127,8 +136,9 @@ async def calls(client: Client) -> Counter[str]:
     return Counter((await call(client, "get_status", sections=["policy"], detailed=True))["slurm_calls"])
 
 
-async def wait(place: Place, client: Client, ids: list[str], waits: int, seconds: int) -> Waited:
+async def wait(place: Place, client: Client, ids: list[str], waits: int, size: Size) -> Waited:
     """So many waits at once, spread over the jobs."""
+    seconds = size.seconds
     ticks = offset(place.cluster.user)
     late: list[float] = []
     states: Counter[str] = Counter()
@@ -147,6 +157,8 @@ async def wait(place: Place, client: Client, ids: list[str], waits: int, seconds
     async with anyio.create_task_group() as group:
         for number in range(waits):
             group.start_soon(one, ids[number % len(ids)])
+        await anyio.sleep(size.ends)
+        _end(place).touch()
     took = time.monotonic() - start
     return Waited(await calls(client) - before - own - own, late, states, took)
 

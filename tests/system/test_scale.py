@@ -22,8 +22,8 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
     async with scale.private() as place:
         ids = scale.submit(place, SIZE)
         async with place.client() as client:
-            crowd = await scale.wait(place, client, ids, SIZE.waits, SIZE.seconds)
-            one = await scale.wait(place, client, ids[-1:], 1, SIZE.seconds)
+            crowd = await scale.wait(place, client, ids, SIZE.waits, SIZE)
+            one = await scale.wait(place, client, ids[-1:], 1, SIZE)
             waited = scale.peak()
             await scale.fill(place, SIZE.queued)
             asked = await scale.status(place, client, 2)
