@@ -182,7 +182,10 @@ def answer(run: Submission, decided: Decided, *, again: str = "", alone: bool = 
     `alone`: no other job waited, which the ledger does not keep.
     """
     advised, at = decided.advised or Advised(), run.released or run.updated
-    what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."
+    what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}"
+    if run.granted is not None and (run.granted.cpus or 0) < (run.requested.cpus or 0):
+        what += " (at most: `granted` is what Slurm counts until it has placed the job)"
+    what += "."
     starts = f" {advised.awaits}" if advised.awaits else submission_facts.starts(advised.expected_wait, alone=alone)
     if again:
         what = f"Nothing new was sent: at {at:%Y-%m-%d %H:%M:%S UTC} an earlier call with the same {again} submitted"

@@ -19,7 +19,7 @@ from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import sbatch_crosscheck
-from slurm_agent_tools.policy.evaluate import format_refusal
+from slurm_agent_tools.policy.evaluate import for_person, format_refusal
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.services import dispatch, submission_facts
@@ -223,9 +223,7 @@ async def _allowed(
 ) -> _End:
     """Sent, where the verdict and Slurm's own reading allow it."""
     if request.verdict.verdict != "allow":
-        return _End(
-            request if request.verdict.verdict == "approve" else blocked(context, request, "policy", human=False)
-        )
+        return _End(request if request.verdict.verdict == "approve" else await _denied(context, request))
     trial = await dispatch.trial(context, request)
     answer = await differing(context, request, trial)
     if answer is not None:
@@ -241,6 +239,20 @@ async def _allowed(
         if grant is not None:
             await context.db(context.store.approvals.give_back, grant.approval.id)
         raise
+
+
+async def _denied(context: ClusterContext, request: SubmissionRequest) -> SubmitReply:
+    """A refusal; a person's yes to this very plan is named, for it stays good."""
+    reason = format_refusal(request.verdict)
+    if any(map(for_person, request.verdict.rules)):
+        from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
+
+        grant = await approval.granted(context, request, None)
+        if grant is not None:
+            until = f"{grant.approval.expires:%H:%M UTC}"
+            reason += f"\nThe yes {grant.approval.id} to this is not used up: once nothing else refuses, call again"
+            reason += f" with the same arguments, until {until}."
+    return blocked(context, request, "policy", human=False, reason=reason)
 
 
 def _spares_ticket(request: SubmissionRequest, trial: TestOnly) -> bool:
@@ -269,10 +281,10 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         request = await _previewed(context, request, snapshot)
         if context.elsewhere is not None and (differs := await _compared(context, request)):
             request = await _differs(context, request, differs)
+        if request.verdict.verdict == "approve":
+            return blocked(context, request, "approval", human=False)
         if request.verdict.verdict != "allow":
-            return blocked(
-                context, request, "approval" if request.verdict.verdict == "approve" else "policy", human=False
-            )
+            return await _denied(context, request)
         trial = await dispatch.trial(context, request)
         answer = await differing(context, request, trial)
     except (SlurmMissing, SlurmUnreachable) as error:

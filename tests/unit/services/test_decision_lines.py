@@ -182,6 +182,22 @@ async def test_a_yes_at_the_terminal_is_named_by_who_gave_it(scene: Scene):
     assert picked(line_of(scene, "submitted")["approval"], "id", "channel", "by") == (item.id, "terminal", "unknown")
 
 
+async def test_a_refusal_by_another_rule_names_the_yes_that_stays_good(scene: Scene):
+    scene.write("train.sh", NEEDS_A_PERSON)
+    await scene.submit()
+    item = question(scene)
+    for _ in range(4):
+        scene.slurm.submit()
+    unapproved = await scene.submit()
+    at_the_terminal(scene)
+    refused = await scene.submit()
+    assert (unapproved.blocker, refused.blocker, "The yes" in unapproved.reason) == ("policy", "policy", False)
+    assert f"The yes {item.id} to this is not used up" in refused.reason
+    assert f"until {item.expires:%H:%M} UTC" in refused.reason
+    scene.slurm.clock.move(120)  # their end
+    assert (await scene.submit()).status == "submitted"
+
+
 @pytest.mark.parametrize(
     ("channels", "told"), [(("elicitation",), False), (("terminal",), True), (("signed", "elicitation"), True)]
 )
