@@ -165,5 +165,5 @@ async def test_a_configuration_that_is_named_may_come_back_and_is_slurms_to_tell
 def test_only_a_variable_that_no_setting_repeats_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devcluster_place.of_terminal(None) == ""
     monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
-    assert "needs it in `env` of its own file" in devcluster_place.of_terminal(None)
+    assert 'needs `"SLURM_CONF": "/srv/slurm.conf"` in `env` of its own file' in devcluster_place.of_terminal(None)
     assert devcluster_place.of_terminal(Path("/srv/slurm.conf")) == ""

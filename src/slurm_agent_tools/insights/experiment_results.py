@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
@@ -21,6 +22,8 @@ from slurm_agent_tools.units import how_many
 Diff = dict[str, dict[str, object]]
 
 _STAMP = "%Y-%m-%d_%H-%M-%S"
+
+_TRIAL = re.compile(r"[\d_-]{19}_(?P<campaign>.+)-r\d+-t\d+(?:-\d+)?\.json", re.ASCII)
 
 _FILE = re.compile(r"(?P<stamp>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(?P<name>.+)\.json", re.ASCII)
 
@@ -202,6 +205,18 @@ def _experiments(names: Collection[str]) -> Iterator[str]:
             yield first if f"{match['stamp']}_{first}.json" in names else match["name"]
 
 
+def without_trials(names: Collection[str]) -> list[tuple[str, int | None]]:
+    """The newest first, with None; of the trials of a campaign, which are many, the newest alone, with their number."""
+    trials = {name: match["campaign"] for name in names if (match := _TRIAL.fullmatch(name))}
+    left, found = Counter(trials.values()), list[tuple[str, int | None]]()
+    for name in sorted(names, reverse=True):
+        if name not in trials:
+            found.append((name, None))
+        elif many := left.pop(trials[name], None):
+            found.append((name, many if many > 1 else None))
+    return found
+
+
 def _few(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -298,14 +313,15 @@ def doubt(record: ResultRecord) -> str | None:
     return None if told == "COMPLETED" else f"it was saved as success, but Slurm says of job {job.job_id}: {told}"
 
 
-def brief(path: str, record: ResultRecord) -> ResultBrief:
-    """A saved result in a list of them."""
+def brief(path: str, record: ResultRecord, trials: int | None = None) -> ResultBrief:
+    """A saved result in a list of them; the newest of so many `trials` of its campaign."""
     return ResultBrief(
         file_path=path,
         experiment_name=record.experiment_name,
         status=record.status,
         timestamp=record.timestamp.isoformat(),
         doubt=doubt(record),
+        trials=trials,
     )
 
 

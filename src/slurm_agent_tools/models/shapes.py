@@ -208,13 +208,17 @@ class SectionError(Shape):
 
 
 class ResultBrief(Shape):
-    """One saved result. `doubt`: why it is no normal one, such as a job that Slurm says failed."""
+    """One saved result. `doubt`: why it is no normal one, such as a job that Slurm says failed.
+
+    `trials`: in a list it is the newest of so many saved results of a campaign; get_campaign has them all.
+    """
 
     file_path: str
     experiment_name: str
     status: str
     timestamp: str
     doubt: str | None = Field(default=None, exclude_if=unknown)
+    trials: int | None = Field(default=None, exclude_if=unknown)
 
 
 class WaitMeasured(Shape):

@@ -250,14 +250,14 @@ async def compare_results(context: ClusterContext, ask: CompareResults) -> Compa
 
 
 async def brief(context: ClusterContext, limit: int = 10) -> list[ResultBrief]:
-    """The newest saved results."""
+    """The newest saved results, of each campaign the newest alone."""
     folder = await project_paths.resolve(context.here, "results folder", FOLDER)
-    names = sorted((name for name in await context.files.list(folder) or [] if name.endswith(".json")), reverse=True)
+    names = [name for name in await context.files.list(folder) or [] if name.endswith(".json")]
     found = []
-    for name in names[:limit]:
+    for name, trials in experiment_results.without_trials(names)[:limit]:
         path = posixpath.join(FOLDER, name)
         try:
-            found.append(experiment_results.brief(*await load(context, "results", path)))
+            found.append(experiment_results.brief(*await load(context, "results", path), trials))
         except (InputError, StorageError):  # a file of somebody else's must not hide the results
             found.append(ResultBrief(file_path=path, experiment_name="", status="unreadable", timestamp=""))
     return found

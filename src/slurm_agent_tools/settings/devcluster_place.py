@@ -5,6 +5,7 @@ Its folder and /proc tell it; Slurm is not asked.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from pathlib import Path
@@ -65,7 +66,9 @@ def of_terminal(conf: Path | None) -> str:
     """What a client's server may lack of a cluster that works here: SLURM_CONF, where no setting says the same."""
     if conf is not None or "SLURM_CONF" not in os.environ:
         return ""
-    return " SLURM_CONF is this terminal's: a client that hands no environment on needs it in `env` of its own file."
+    line = json.dumps({"SLURM_CONF": os.environ["SLURM_CONF"]})[1:-1]
+    needs = f"a client that hands no environment on needs `{line}` in `env` of its own file."
+    return f" SLURM_CONF is this terminal's: {needs}"
 
 
 def _runs(where: Path) -> bool:

@@ -130,7 +130,8 @@ def test_a_slurm_conf_of_the_terminal_alone_is_told_with_the_verdict(
     monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
     main.main(["doctor"])
     out = capsys.readouterr().out
-    assert "within the policy. SLURM_CONF is this terminal's: a client that hands no environment on needs it" in out
+    assert "within the policy. SLURM_CONF is this terminal's: a client that hands no environment on needs" in out
+    assert '`"SLURM_CONF": "/srv/slurm.conf"` in `env` of its own file' in out
     assert "  note walls      No wall holds." in out
 
 

@@ -61,6 +61,7 @@ def test_a_person_reads_the_rule_and_its_remedy(capsys: pytest.CaptureFixture[st
     assert out.startswith("greedy.sh:\nverdict: approve")
     assert "memory-per-gpu" in out
     assert "16G" in out
+    assert "`slurm-agent-tools submit_job greedy.sh --dry-run` also asks Slurm" in out
 
 
 def test_show_tells_the_limits_and_the_hash(capsys: pytest.CaptureFixture[str]) -> None:

@@ -240,6 +240,14 @@ async def test_results_are_compared_and_the_newest_are_told(scene: Scene):
     assert [one.experiment_name for one in await results.brief(scene.context, limit=1)] == ["two"]
 
 
+async def test_of_the_trials_of_a_campaign_the_newest_result_is_told_with_their_number(scene: Scene):
+    for name in ("lone-r1-t1", "mine", "rates-r1-t1", "rates-r1-t2", "rates-r2-t10", "yours-r1"):
+        await save(scene, name)
+        scene.slurm.clock.move(1)
+    told = [(one.experiment_name, one.trials) for one in await results.brief(scene.context, limit=4)]
+    assert told == [("yours-r1", None), ("rates-r2-t10", 3), ("mine", None), ("lone-r1-t1", None)]
+
+
 # --- the memory -----------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 from pathlib import Path
 
 import anyio
@@ -30,6 +31,10 @@ def judge(names: list[str], loaded: LoadedPolicy, settings: Settings, *, as_json
             printing.lines([serialize.text(body)])
         else:
             printing.show([render.Line(render.plain(f"{name}:"), "heading"), *render.decision(body)])
+    if not as_json:
+        call = f"slurm-agent-tools submit_job {shlex.quote(names[0])} --dry-run"
+        told = f"This is what the script and the policy say; `{call}` also asks Slurm and looks at your jobs."
+        printing.show([render.Line(render.plain(told))])
     return DONE if set(verdicts) <= {"allow"} else BLOCKED
 
 
