@@ -210,6 +210,38 @@ def test_a_job_that_was_judged_to_wait_for_another_waits_for_it(site: SiteOnClus
     assert after in place.slurm("scontrol", "show", "job", second)
 
 
+def test_a_job_that_was_judged_to_wait_for_none_waits_for_none(site: SiteOnCluster):
+    place = project(site)
+    assert sbatch(place, f"--comment={ticket(site, place)}")[0]
+    first = site.administrator("squeue", "-h", "-o%A").strip()
+    script = f"{SCRIPT}echo next\n"
+    (place.project / "job.sh").write_text(script)
+    comment = f"--comment={ticket(site, place)}"
+    went, said = sbatch(place, comment, f"--dependency=afterany:{first}", script=script)
+    assert (went, "dependency is not that of its ticket" in said) == (False, True), said
+    assert sbatch(place, comment, "--hold", script=script)[0]
+    second = next(job for job in site.administrator("squeue", "-h", "-o%A").split() if job != first)
+    assert place.run(["scontrol", "update", f"JobId={second}", f"Dependency=afterany:{first}"]).returncode != 0
+    assert "Dependency=(null)" in place.slurm("scontrol", "show", "job", second)
+
+
+@pytest.mark.parametrize("dependency", ["afterany:{}_0", "aftercorr:{}", "afterany:{}?after:{}"])
+def test_at_the_limit_no_job_gets_a_ticket_that_may_run_beside_what_it_names(site: SiteOnCluster, dependency: str):
+    place = project(site)
+    for number in range(3):
+        script = f"{SCRIPT}echo {number}\n"
+        (place.project / "job.sh").write_text(script)
+        word = ticket(site, place, arguments={"script": "job.sh", "array": "0-1%1"})
+        assert sbatch(place, f"--comment={word}", "--array=0-1%1", script=script)[0]
+    first = min(site.administrator("squeue", "-h", "-o%F").split(), key=int)
+    (place.project / "job.sh").write_text(f"{SCRIPT}echo next\n")
+    told = {"script": "job.sh", "array": "0-1%1", "dependency": dependency.format(first, first)}
+    refused = ask(site, place, arguments=told)
+    assert "word" not in refused
+    assert "concurrent-jobs" in json.dumps(refused)
+    assert ask(site, place, arguments=told | {"dependency": f"afterany:{first}"}).get("word")
+
+
 def test_a_queue_that_the_user_makes_look_empty_still_counts(site: SiteOnCluster):
     place = project(site)
     for number in range(3):

@@ -275,9 +275,10 @@ local function never_with_a_ticket(found, source)
   end
 end
 
--- A job that waits for another was counted as none beside it.
+-- A job that waits for another was counted as none beside it, and one that waits for this one as none beside this.
 local function other_dependency(found, value, most)
-  if next(most.dependency) ~= nil and not most.dependency[value or ""] then
+  local none = next(most.dependency) == nil and (value or "") == ""
+  if not none and not most.dependency[value or ""] then
     refuse(found, "dependency", "the dependency is not that of its ticket")
   end
 end

@@ -309,9 +309,9 @@ def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
 
 # --- How many of a caller's jobs count at once: arrays by their width, chains once ------------------------------------
 
-_WAITED_FOR = re.compile(r"(?:afterok|afterany|afternotok|aftercorr|afterburstbuffer):([^,?]+)")
+_WAITED_FOR = re.compile(r"(?:afterok|afterany|afternotok|afterburstbuffer):([^,?]+)")
 
-_PARENT = re.compile(r"(\d+)(?:_\d+|_\*)?(?:\+\d+)?(?:\([a-z]+\))?")
+_PARENT = re.compile(r"(\d+)(?:_\*)?(?:\([a-z]+\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,13 @@ def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
 
 
 def waits_for(dependency: str | None) -> frozenset[int]:
-    """Base ids of the jobs whose end a dependency waits for, as sbatch takes it or squeue prints it."""
+    """Base ids of the jobs whose whole end a dependency waits for, as sbatch takes it or squeue prints it.
+
+    Of alternatives (`?`) one is enough; a task or a component ends while others of its job run on; with aftercorr each
+    task follows another task: such a job may run beside what it names.
+    """
+    if "?" in (dependency or ""):
+        return frozenset()
     found: set[int] = set()
     for listed in _WAITED_FOR.findall(dependency or ""):
         for item in listed.split(":"):

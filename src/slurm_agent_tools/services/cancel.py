@@ -9,7 +9,7 @@ from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
-from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job import Job, JobView, claims, count_slots
 from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -43,7 +43,7 @@ async def _cancel(context: ClusterContext, job_id: JobId, why: str, caller: Call
     await recovery.notice(context, parts(view))
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     drifted = await DriftWatch(context, caller, "cancel_job").at(parts(view))
-    refusal = await _refusal(context, view, run)
+    refusal = await _refusal(context, view, run) or (await _crowded(context, job_id) if job_id == job_id.whole else None)
     decision = context.own_decision(refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
     await context.log_decision(caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
@@ -107,6 +107,18 @@ async def _refusal(context: ClusterContext, view: JobView, run: Submission | Non
         remedy = f"Call wait_for_job, get_status or analyze_log and read of job {job_id}, then cancel_job again."
         return RuleDecision(id="status-first", outcome="deny", message=told, remedy=remedy)
     return None
+
+
+async def _crowded(context: ClusterContext, job_id: JobId) -> RuleDecision | None:
+    """Why this link of a chain has to stay: what waits for its end alone would run beside what it waits for itself."""
+    most = context.policy.policy.limits.max_concurrent_jobs
+    now = claims(job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active)
+    then = count_slots([claim for claim in now if claim.base != job_id.base])
+    if then <= max(most, count_slots(now)):
+        return None
+    last = max(claim.base for claim in now if job_id.base in claim.after)
+    told = f"Job {last} waits for its end and would then count by itself: {then} concurrent jobs, at most {most} are allowed."
+    return RuleDecision(id="concurrent-jobs", outcome="deny", message=told, remedy=f"Cancel job {last} before it.")
 
 
 def _whose(context: ClusterContext, job: Job) -> str:

@@ -49,6 +49,11 @@ def test_a_dependency_on_a_start_or_on_a_job_that_is_gone_takes_over_nothing():
     assert slots(job("5", "RUNNING"), job("6", dependency="after:5"), job("7", dependency="afterok:2")) == 3
 
 
+@pytest.mark.parametrize("dependency", ["afterany:1_0(unfulfilled)", "aftercorr:1_*", "afterany:1?after:5", "afterok:1+1"])
+def test_a_job_that_may_run_beside_what_it_names_takes_over_nothing(dependency):
+    assert slots(job("5", "RUNNING"), job("1_[1%1]"), job("1_0", "RUNNING"), job("2", dependency=dependency)) == 3
+
+
 def test_a_candidate_is_counted_like_the_rest():
     assert count_slots([Claim(1, 1), Claim(10**10, 1, frozenset({1}))]) == 1
     assert count_slots([Claim(1, 1), Claim(2, 1, frozenset({1})), Claim(10**10, 1, frozenset({1}))]) == 2
@@ -58,8 +63,10 @@ def test_a_candidate_is_counted_like_the_rest():
     ("text", "ids"),
     [
         ("afterok:12:13,afterany:14", {12, 13, 14}),
-        ("afterok:12_3(unfulfilled)?afterany:15_*(failed)", {12, 15}),
-        ("aftercorr:16+1", {16}),
+        ("afterok:12_*(unfulfilled),afterany:15(failed)", {12, 15}),
+        ("afterok:12_3(unfulfilled),afterany:15+1:16", {16}),
+        ("afterok:12?afterany:15_*(failed)", set()),
+        ("aftercorr:16_*", set()),
         ("singleton", set()),
         (None, set()),
     ],

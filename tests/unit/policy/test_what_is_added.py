@@ -110,8 +110,9 @@ def test_a_niceness_longer_than_slurm_takes_is_not_counted():
 @pytest.mark.parametrize(
     ("dependency", "ends", "names"),
     [
-        ("afterok:5:6_1,afterany:7(unfulfilled)", {5, 6, 7}, {5, 6, 7}),
-        ("after:5,afternotok:8+3?aftercorr:9_*", {8, 9}, {5, 8, 9}),
+        ("afterok:5:6_1,afterany:7(unfulfilled)", {5, 7}, {5, 6, 7}),
+        ("after:5,afternotok:8,aftercorr:9_*", {8}, {5, 8, 9}),
+        ("afternotok:8?afterany:9", set(), {8, 9}),
         ("afterburstbuffer:4", {4}, {4}),
         ("singleton", set(), set()),
         (None, set(), set()),

@@ -118,6 +118,21 @@ async def test_a_job_that_is_changed_after_its_check_is_told_by_every_tool_and_l
 # --- cancelling ---------------------------------------------------------------------------------------------------------
 
 
+async def test_a_link_of_a_chain_is_not_cancelled_where_what_follows_it_would_run_beside_the_others(scene: Scene):
+    scene.limits(max_concurrent_jobs=2)
+    scene.slurm.submit()
+    running = await sent(scene)
+    link = await sent(scene, args=["2"], dependency=f"afterany:{running}")
+    last = await sent(scene, args=["3"], dependency=f"afterany:{link}")
+    await scene.wait(link)
+    await scene.wait(last)
+    refused = await scene.cancel(link)
+    assert (refused.status, refused.blocker) == ("blocked", "policy")
+    assert f"Job {last} waits for its end and would then count by itself: 3 concurrent jobs" in refused.reason
+    assert f"Cancel job {last} before it." in refused.summary
+    assert [(await scene.cancel(one)).status for one in (last, link)] == ["cancelled", "cancelled"]
+
+
 async def test_a_job_is_cancelled_with_its_reason_once_it_was_looked_at(scene: Scene):
     number = await sent(scene)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from math import inf
 
-from slurm_agent_tools.models.job import Claim, Job, claims, count_slots
+from slurm_agent_tools.models.job import Claim, Job, claims, count_slots, waits_for
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (
@@ -100,8 +100,11 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -> list[str]:
-    """A sentence on the first job whose slot this one can take over; none where that frees too little."""
-    if plan.live is None or request_of(plan).dependency is not None:
+    """A sentence on the first job whose slot this one can take over, or why it takes over none."""
+    stated = request_of(plan).dependency
+    if stated is not None and not waits_for(stated):
+        return ["By its dependency it may run beside those that it names: only the end of a whole job frees a slot."]
+    if plan.live is None or stated is not None:
         return []
     now = claims(plan.live.active)
     others = plan.live.active_jobs - count_slots(now)  # submissions that the queue does not show yet
