@@ -57,8 +57,8 @@ class JobActions(SlurmQuestions):
             raise UnknownJob("job_id", str(job_id), "Slurm knows no such job any more")
         return scontrol.parse_jobs(done)[0]
 
-    async def tickets(self) -> frozenset[str]:
-        """The tickets with which this user's jobs in the queue were let in. Raises SlurmError."""
+    async def tickets(self) -> dict[str, int]:
+        """This user's jobs in the queue that were let in with a ticket, by the ticket's number. Raises SlurmError."""
         return squeue.parse_tickets(await self._asker.run(squeue.tickets_argv(self.user)))
 
     async def batch_script(self, job_id: JobId) -> bytes:

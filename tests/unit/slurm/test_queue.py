@@ -117,9 +117,10 @@ def test_the_newest_jobs_are_those_with_the_highest_numbers(queue):
 
 def test_tickets_of_jobs_are_told_by_what_the_controller_wrote_and_by_nothing_else():
     ours, other = "ab" * 16, "0f" * 16
-    rows = f"{ours}:   \n\n(null)\nlooked at by ops\n{ours}\n{other.upper()}:\nx{other}:\n{ours}:\n"
-    assert squeue.parse_tickets(done(rows.encode())) == {ours}
-    assert squeue.parse_tickets(done()) == frozenset()
+    cells = f"{ours}:   ", "", "(null)", "looked at by ops", ours, f"{other.upper()}:", f"x{other}:", f"{ours}:"
+    rows = "".join(f"{number:<20}{cell}\n" for number, cell in zip((7, 1, 2, 3, 4, 5, 6, 7), cells, strict=True))
+    assert squeue.parse_tickets(done(rows.encode())) == {ours: 7}
+    assert squeue.parse_tickets(done()) == {}
     with pytest.raises(SlurmGarbled):
         squeue.parse_tickets(done(code=1))
-    assert squeue.tickets_argv("alice")[-2:] == ["--user=alice", "--Format=admin_comment:33"]
+    assert squeue.tickets_argv("alice")[-2:] == ["--user=alice", "--Format=ArrayJobID:20,admin_comment:33"]

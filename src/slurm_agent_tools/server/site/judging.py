@@ -86,8 +86,7 @@ class SiteJudgement:
         """By the look at the queue that was taken under the lock, behind the look at the tickets."""
         context = self._context
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
-        for item, fate in fates:
-            await self._settled(item, fate)
+        await self._settle(fates)
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
         snapshot = replace(snapshot, unsettled=tuple(kept))
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)
@@ -142,7 +141,7 @@ class SiteJudgement:
         try:
             word = await context.db(self._issuer.publish, ticket, request.data)
         except StorageError:
-            await self._settled(item, (await self._fates([item]))[0])
+            await self._settle([(item, fate) for fate in await self._fates([item])])
             raise
         self._given_last = request, item, ticket
         return {**_told(request), "token": item.token, "word": word}
@@ -172,9 +171,7 @@ class SiteJudgement:
             items = await self._context.db(self._context.store.open_submissions, self._context.owner)
             for item in (item for item in items if item.token == token):
                 if not await self._taken_back(item):
-                    (fate,) = await self._fates([item])
-                    await self._context.slurm.queue(fresh=True)
-                    await self._settled(item, fate)
+                    await self._settle([(item, fate) for fate in await self._fates([item])])
 
     async def _taken_back(self, item: Submission) -> bool:
         if not await self._context.db(self._issuer.take_back, item.idempotency_key):
@@ -197,29 +194,34 @@ class SiteJudgement:
             for item, fate in zip(items, fates, strict=True)
         ]
 
-    async def _settled(self, item: Submission, fate: TicketFate) -> None:
-        """A comment proves nothing of a ticket that can still be spent: its owner writes what he likes there."""
+    async def _settle(self, fates: Sequence[tuple[Submission, TicketFate]]) -> None:
+        """Of which job a ticket is tells what the controller wrote: what is in a comment, its owner can write."""
+        over = [(item, fate) for item, fate in fates if fate not in {"open", "told"}]
+        jobs = await self._context.slurm.tickets() if any(fate != "gone" for _, fate in over) else {}
+        for item, fate in over:
+            if fate == "gone":
+                await self._lost(item)
+            else:
+                await self._settled(item, fate, jobs.get(item.idempotency_key))
+
+    async def _settled(self, item: Submission, fate: TicketFate, job: int | None) -> None:
+        """`job` is the one in the queue; one that has left it is looked for in the accounting."""
         context, now = self._context, self._context.clock.now()
-        if fate in {"open", "told"}:
-            return None
-        if fate == "gone":
-            return await self._lost(item)
-        rows = _of(item, context.slurm.mine(await context.slurm.queue()))
-        if not rows and fate in {"spent", "over"}:
+        known = job is not None
+        if not known and fate in {"spent", "over"}:
             if now - self._records.spent.setdefault(item.token, now) < recovery.GRACE:
-                return None
+                return
             try:
                 rows = _of(item, await context.slurm.recent_all(item.created - _CLOCKS))
             except SlurmError:
-                return None
+                return
             if not rows:  # Slurm refused it behind the plugin
                 await context.db(context.store.update, item, phase="refused")
-        if rows:
             bases = {row.job_id.base for row in rows}  # of several, with which comments are forged, none is believed
-            job = bases.pop() if len(bases) == 1 else None
+            known, job = bool(rows), bases.pop() if len(bases) == 1 else None
+        if known:
             await context.db(context.store.update, item, phase="released", job_id=job, released=item.created)
         self._records.spent.pop(item.token, None)
-        return None
 
     async def _lost(self, item: Submission) -> None:
         """No job can come of it any more: the slot is free, and a person's yes can be used after all."""
@@ -230,9 +232,10 @@ class SiteJudgement:
 
 
 def _of(item: Submission, jobs: Sequence[Job]) -> list[Job]:
-    """By its comment, and by what the controller wrote, which the accounting tells of jobs that are over."""
+    """By what the controller wrote, which the accounting tells of jobs that are over; else by their comment."""
     known = f"{item.idempotency_key}:"
-    return [job for job in jobs if token_in(job.comment) == item.token or (job.admin_comment or "").startswith(known)]
+    written = [job for job in jobs if (job.admin_comment or "").startswith(known)]
+    return written or [job for job in jobs if token_in(job.comment) == item.token]
 
 
 def _told(request: SubmissionRequest) -> dict[str, Any]:

@@ -63,19 +63,19 @@ def argv(mark: str = "") -> list[str]:
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
 
 
-_TICKET = re.compile(r"([0-9a-f]{32}):")
+_TICKET = re.compile(r"(\d+) +([0-9a-f]{32}):", re.ASCII)
 
 
 def tickets_argv(user: str) -> list[str]:
     """The beginning of what the controller's plugin wrote for a user's jobs, and nothing that a user writes."""
-    return ["squeue", "--noheader", "--states=all", f"--user={user}", "--Format=admin_comment:33"]
+    return ["squeue", "--noheader", "--states=all", f"--user={user}", "--Format=ArrayJobID:20,admin_comment:33"]
 
 
-def parse_tickets(done: Completed) -> frozenset[str]:
-    """The numbers of the tickets with which these jobs were let in. Raises SlurmUnreachable and SlurmGarbled."""
+def parse_tickets(done: Completed) -> dict[str, int]:
+    """The jobs that were let in with a ticket, by the ticket's number. Raises SlurmUnreachable and SlurmGarbled."""
     columns.check(done)
     found = (_TICKET.fullmatch(line.strip()) for line in columns.text(done.stdout).splitlines())
-    return frozenset(one[1] for one in found if one is not None)
+    return {one[2]: int(one[1]) for one in found if one is not None}
 
 
 def parse(done: Completed, now: datetime) -> Queue:

@@ -38,15 +38,18 @@ REFUSED = (
 class TicketedSlurm(FakeSlurm):
     """Lets no job in without a ticket, spends it, and takes it out of the comment.
 
-    `noted`: the signed tickets that stand in a job's AdminComment.
+    `noted`: the jobs in whose AdminComment a ticket stands.
     """
 
     tickets: Path
-    noted: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: dict[str, int] = {}
 
     def _command(self, argv: Sequence[str], stdin: bytes, cwd: str, user: str, *, admin: bool = False) -> Answer:
-        if "--Format=admin_comment:33" in argv:
-            return Answer("".join(f"{nonce}:\n" for nonce in self.noted), "", 0)
+        if "--Format=ArrayJobID:20,admin_comment:33" in argv:
+            return Answer("".join(f"{job:<20}{nonce}:\n" for nonce, job in self.noted.items()), "", 0)
         if argv[0] == "sbatch":
             words = list(argv)
             at = next((i for i, word in enumerate(words) if word.startswith("--comment=")), None)
@@ -58,7 +61,10 @@ class TicketedSlurm(FakeSlurm):
                 return Answer("", REFUSED.replace("needs a ticket", "is used already"), 1)
             ticket.rename(self.tickets / "used" / found[1])
             words[at] = words[at][: found.start()]
-            argv = words
+            answer = super()._command(words, stdin, cwd, user, admin=admin)
+            if answer.code == 0:
+                self.noted[found[1]] = int(answer.out)
+            return answer
         return super()._command(argv, stdin, cwd, user, admin=admin)
 
 

@@ -62,7 +62,7 @@ async def test_of_a_signed_ticket_no_comment_tells_that_it_was_spent_but_the_con
         third = {**words(made), "arguments": {"script": "job.sh", "job_name": "third"}}
         assert "token" not in await made.client().ask("judge", third)  # the job and the ticket count, each for itself
 
-        made.slurm.noted = (tickets.verify(given["word"].removeprefix("ticket="), [KEY]).nonce,)
+        made.slurm.noted = {tickets.verify(given["word"].removeprefix("ticket="), [KEY]).nonce: int(bare.out)}
         assert "token" in await made.client().ask("judge", third)
         owner = made.users.context(made.users._users[ALICE.uid], str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
         assert [item.job_id for item in made.ledger().accepted(owner)] == [int(bare.out)]
@@ -92,7 +92,10 @@ async def test_of_a_job_that_is_over_the_accounting_tells_its_ticket(tmp_path: P
         ticket.rename(made.config.used / ticket.name)
         over = Job(JobId(77), "job.sh", "COMPLETED", ("sacct",), admin_comment=f"{ticket.name}:uid=1000")
         records = made.users._users[ALICE.uid]
-        monkeypatch.setattr(type(records.slurm), "recent_all", lambda *_: answered(over))
+        mark = f"--comment={given['token']}"  # of a short job, to be taken for the long one
+        forged = FakeSlurm._command(made.slurm, ["sbatch", "--parsable", mark], b"#!/bin/sh\n", "/", ALICE.name)
+        short = Job(JobId(int(forged.out)), "job.sh", "COMPLETED", ("sacct",), comment=given["token"])
+        monkeypatch.setattr(type(records.slurm), "recent_all", lambda *_: answered(short, over))
         await made.client().ask("settle", {"token": given["token"]})
         made.slurm.clock.move(61)
         await made.client().ask("settle", {"token": given["token"]})
