@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+from anyio.lowlevel import RunVar
+
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.models.request import (
     CommandKind,
@@ -43,7 +46,10 @@ _MEMORY = 512 * 2**20
 _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
-_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
+_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB", "GOMAXPROCS": "2"}
+_AT_ONCE = 2
+"""Of one server's: the memory of many at once is more than a service of the site may have."""
+_TURNS: RunVar[anyio.CapacityLimiter] = RunVar("_TURNS")
 _SMALL, _KEPT = 2**18, 32  # bytes printed, and texts
 _PRINTED: dict[tuple[str, str, bytes], bytes] = {}
 """Of the last small texts: a refusal reads its text once more, and so does the submission behind a check."""
@@ -137,14 +143,15 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     """What shfmt prints, or why it prints nothing."""
     seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
     try:
-        done = await process.run(
-            [shfmt, "--to-json", f"-ln={dialect}"],
-            stdin=text,
-            env={"PATH": os.environ.get("PATH", ""), **_GO},
-            timeout=_PATIENCE * seconds,
-            max_output=_MAX_TREE,
-            limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
-        )
+        async with _turns():
+            done = await process.run(
+                [shfmt, "--to-json", f"-ln={dialect}"],
+                stdin=text,
+                env={"PATH": os.environ.get("PATH", ""), **_GO},
+                timeout=_PATIENCE * seconds,
+                max_output=_MAX_TREE,
+                limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
+            )
     except OSError as error:
         why = f"cannot be run: {error.strerror}"
         raise ConfigError("shfmt", shfmt, why, hint="Install slurm-agent-tools again.") from error
@@ -155,6 +162,15 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     if done.exit_code != 0:
         return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
     return done.stdout
+
+
+def _turns() -> anyio.CapacityLimiter:
+    """Whose turn it is to be parsed, in the order in which they came."""
+    try:
+        return _TURNS.get()
+    except LookupError:
+        _TURNS.set(anyio.CapacityLimiter(_AT_ONCE))
+        return _TURNS.get()
 
 
 def _opens(text: bytes) -> int:

@@ -12,6 +12,7 @@ from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
 
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.scripts import reader
+from slurm_agent_tools.transport import process
 
 CALLS = 110_000  # twice of what the costliest takes
 SET = "export CUDA_VISIBLE_DEVICES=0\n"
@@ -200,6 +201,25 @@ def test_a_script_made_to_be_large_is_read_with_bounded_work(script: bytes):
 
     assert reading.path == "job.sh"
     assert calls < CALLS
+
+
+async def test_two_texts_are_parsed_at_once_and_the_others_in_turn(monkeypatch: pytest.MonkeyPatch):
+    real, now, most = process.run, 0, 0
+
+    async def run(*words, **more):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return await real(*words, **more)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(process, "run", run)
+    async with anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(reader._printed, reader._shfmt(), "bash", b"echo %d\n" % number)
+    assert most == 2
 
 
 async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch):

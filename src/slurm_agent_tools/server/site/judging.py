@@ -62,7 +62,8 @@ class SiteJudgement:
         arguments, claims = _arguments(words.get("arguments")), _claims(words)
         self._records.check_room(self._config.state_mebibytes)
         if words.get("facts") is False:
-            return _told(await judge(self._context, await self._opened(arguments, claims), None))
+            async with self._records.reading:
+                return _told(await judge(self._context, await self._opened(arguments, claims), None))
         async with self._records.lock:
             items = await self._context.db(self._context.store.open_submissions, self._context.owner)
             fates = list(zip(items, await self._fates(items), strict=True))

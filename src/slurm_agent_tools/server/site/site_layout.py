@@ -288,6 +288,7 @@ UMask=0077
 LimitCORE=0
 LimitNOFILE=4096
 MemoryMax=2G
+OOMPolicy=continue
 TasksMax=256
 NoNewPrivileges=yes
 CapabilityBoundingSet=

@@ -54,13 +54,17 @@ class CallersTransport:
 
 @dataclass(frozen=True, slots=True)
 class UserRecords:
-    """One user's records and lock. `spent`: since when a ticket without a job is known to be spent."""
+    """One user's records and locks. `spent`: since when a ticket without a job is known to be spent.
+
+    `reading` is for what needs no look at the jobs: one user's scripts are read one after the other there too.
+    """
 
     user: UnixUser
     store: Store
     slurm: SlurmClient
     folder: Path
     lock: anyio.Lock = field(default_factory=anyio.Lock)
+    reading: anyio.Lock = field(default_factory=anyio.Lock)
     spent: dict[str, datetime] = field(default_factory=dict)
 
     def check_room(self, mebibytes: int) -> None:
