@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.system.ticket_site import Site, asked_by_root, private, sbatch
@@ -20,6 +22,10 @@ BEYOND = [
     "three --gpus=4 --gpus-per-socket=4 --sockets-per-node=1 -N2 --ntasks-per-node=4 --mem-per-gpu=16G",  # 22.05: 12 GPUs
     "gpu --gpus=4 --gpus-per-socket=1 --sockets-per-node=2 -N1 -n1 --mem=64G",  # (1,65536,1)
     "gpu --gres=gpu:1 -N1 -n8 -w{pre}gpu01,{pre}gpu02 --mem-per-cpu=2340M",  # 24.11, 26.05: (8,18720,1)
+    "gpu --gres=gpu:3 --mem=3G -wfeature{{a100}}",  # 24.11, 26.05: (1,3072,3)(1,3072,3)
+    "special --gpus=h100:4 --gpus-per-node=a100:4 -N1 --mem-per-gpu=16G",  # where a node has both: (1,131072,8)
+    "special -N1 -n1 --gpus-per-task=h100:4 --gres=gpu:a100:4 --mem=64G",  # the same
+    "three --gpus=1 -n12 --ntasks-per-socket=1 --mem=1G",  # 24.11, 26.05, of -n6: 3 GPUs on three nodes
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",
@@ -76,3 +82,34 @@ def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, t
     done = site.place.run(["scontrol", "update", f"JobId={job}", change])
     site.place.run(["scancel", job])
     assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("--partition=gpu --gpus=1 --cpus-per-gpu=8 -N1 --mem=1G", "TresPerJob=gres{sign}gpu:4"),  # (32,1024,4)
+        ("--partition=three -N1 --ntasks-per-node=4 --mem=1G", "NumNodes=3-3"),  # (4,1024,0) three times
+        ("--partition=three -N1 --mincpus=4 -n1 --mem=1G", "NumNodes=3"),  # 22.05: not done, and yet 12 CPUs
+    ],
+)
+def test_nodes_and_gpus_that_bring_cpus_along_are_not_made_more(site: Site, words: str, change: str):
+    asked = (*words.split(), "--time=5")
+    ticket = replace(site.ceilings(asked), gpus=4, nodes=3)
+    job, said = sbatch(site, *asked, "--hold", f"--comment={site.give(ticket)}")
+    assert job, said
+    (before,) = re.findall(r"NumCPUs=\d+", site.place.slurm("scontrol", "show", "job", job))
+    for sign in ":/":
+        assert site.place.run(["scontrol", "update", f"JobId={job}", change.format(sign=sign)]).returncode != 0
+    shown = site.place.slurm("scontrol", "show", "job", job)
+    site.place.run(["scancel", job])
+    assert f"{before} " in shown
+
+
+def test_thousands_of_names_are_not_looked_through(site: Site):
+    asked = ("--partition=cpu", "--mem=1G", "--time=5")
+    ticket = f"--comment={site.give(site.ceilings(asked))}"
+    job, said = sbatch(site, f"-p{'a,' * 20_000}", *asked[1:], ticket)
+    assert (job, said.count("partition is longer than 1024 letters")) == (None, 1)
+    job, said = sbatch(site, *asked, ticket)
+    site.place.run(["scancel", "--me"])
+    assert job, said

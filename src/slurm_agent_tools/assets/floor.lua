@@ -6,7 +6,7 @@
 local NARROW = {
   cpus_per_task = true, ntasks_per_node = true, ntasks_per_tres = true, ntasks_per_gpu = true, pn_min_cpus = true,
   requeue = true, shared = true, sockets_per_node = true, cores_per_socket = true, threads_per_core = true,
-  ntasks_per_socket = true, ntasks_per_core = true, core_spec = true, thread_spec = true,
+  ntasks_per_socket = true, ntasks_per_core = true, ntasks_per_board = true, core_spec = true, thread_spec = true,
 }
 
 -- Numbers that every submission has. Where one is missing, this Slurm is not as it was when the file was written.
@@ -14,6 +14,9 @@ local EXPECTED = {
   "bitflags", "cpus_per_task", "max_nodes", "min_cpus", "min_nodes", "ntasks_per_node", "ntasks_per_tres", "num_tasks",
   "pn_min_cpus", "pn_min_memory", "requeue", "shared", "sockets_per_node", "time_limit",
 }
+
+-- Numbers that no command of Slurm's sends as 0: with one the slurmctld of 22.05 gives more than it tells, or ends.
+local NEVER_ZERO = { "cpus_per_task", "min_nodes", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket" }
 
 -- Fields of a change that decide how large a job is.
 local SHAPE = {
@@ -23,6 +26,7 @@ local SHAPE = {
 local COUNTED = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres",
 }
+local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
 -- CPUs are among them: a job that has GPUs for each task gets more of them with more CPUs.
 local GPU_SHAPE = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes", "req_nodes",
@@ -83,6 +87,7 @@ end
 -- How many nodes `a,b[1-3,7],c[1-2]x[1-2]` names: a job gets all of them, however few it asks for.
 local function count_nodes(text)
   local total = 0
+  if string.find(text or "", "[{}]") then error("nodes that a function names, as in feature{a}, cannot be counted") end
   local plain = string.gsub(text or "", "%[[^%[%]]*%]", function(ranges) return (string.gsub(ranges, "[,%s]", ";")) end)
   for name in string.gmatch(plain, "[^,%s]+") do
     local many = string.lower(name) == "all" and math.huge or 1
@@ -119,6 +124,7 @@ local function counted(get)
     of_socket = positive(of_gpus(get("tres_per_socket"))),
     tasks_per_gpu = positive(get("ntasks_per_tres")) or positive(get("ntasks_per_gpu")),
     tasks_per_node = positive(get("ntasks_per_node")),
+    tasks_per_part = get("ntasks_per_socket") or get("ntasks_per_core") or get("ntasks_per_board"),
     cpus_per_task = positive(get("cpus_per_task")) or 1,
     cpus_per_gpu = of_gpus(get("cpus_per_tres")) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
     cpus_per_node = get("pn_min_cpus") or 0,
@@ -174,7 +180,8 @@ local function counted(get)
   shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
   shape.idle_tasks = tasks and shape.tasks < shape.tasks_of_node * nodes
   -- CPUs that no task accounts for may all be on one node.
-  shape.loose_cpus = tasks and not guessed and cpus > shape.tasks * shape.cpus_per_task and cpus - (least - 1) or 0
+  local accounted = math.max(shape.tasks * shape.cpus_per_task, tasks and 0 or shape.cpus_per_gpu * gpus)
+  shape.loose_cpus = not guessed and cpus > accounted and cpus - (least - 1) or 0
   shape.cpus = math.max(
     shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, cpus,
     math.max(shape.cpus_per_node, shape.tasks_of_node * shape.cpus_per_task) * shape.most_nodes)
@@ -200,13 +207,14 @@ local function gpu_bounds(shape)
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
   if most == 1 then return gpus, gpus end
   -- Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured); so it does of more
-  -- tasks than --gpus has GPUs for, by --ntasks-per-gpu or with one on each node of --ntasks-per-node.
+  -- tasks than --gpus has GPUs for, by --ntasks-per-gpu or with one on each node of --ntasks-per-node or --ntasks-per-socket.
   local by_cpus = shape.cpus_per_gpu > 0 and ceil(shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu) or 0
   local by_tasks = 0
   if shape.of_job then
     by_tasks = math.max(
       shape.tasks_per_gpu and ceil(shape.tasks, shape.tasks_per_gpu) or 0,
       shape.tasks_per_node and ceil(shape.tasks, shape.tasks_per_node) or 0,
+      shape.tasks_per_part and most or 0, -- which nodes they take depends on how these are made
       shape.tasks_per_gpu and shape.loose_cpus > 0 and most or 0) -- 26.05 tells fewer tasks than -n says
   end
   local fewest = math.min(gpus, math.max(together, gpus - (most - 1) * MOST_GPUS_PER_NODE))
@@ -324,6 +332,24 @@ local function is_named_again(item, kinds)
   return again
 end
 
+-- GPUs of different types count for themselves, whichever option names them: two of these add up.
+local function check_types_of_gpus(found, get)
+  local first = nil
+  for _, field in ipairs(OF_GRES) do
+    local kinds = {}
+    for item in string.gmatch(string.lower(get(field) or ""), "[^,%s]+") do
+      local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
+      if name == "gpu" or string.find(name, "^gpu[:=]") then kinds[#kinds + 1] = (string.gsub(name, "=", ":")) end
+    end
+    table.sort(kinds)
+    local named = table.concat(kinds, ",")
+    first = first or (named ~= "" and named) or nil
+    if named ~= "" and named ~= first then
+      return refuse(found, "gpus", "GPUs of different types in two options add up; name all by one option")
+    end
+  end
+end
+
 -- GPUs for each socket: Slurm may give those of more sockets of a node than the job names (measured), up to all of them.
 local function check_sockets(found, get)
   if get("tres_per_socket") ~= nil then
@@ -336,6 +362,15 @@ end
 local function check_words_of_gpus(found, source)
   if stated(source, "mem_per_tres") and any(source, { "min_mem_per_node", "min_mem_per_cpu" }) then
     refuse(found, "memory-per-gpu", "memory is stated twice; write " .. REMEDY.memory_per_gpu)
+  end
+  for _, field in ipairs({ "mem_per_tres", "cpus_per_tres" }) do
+    for item in string.gmatch(string.lower(stated(source, field) or ""), "[^,]+") do
+      local name = string.gsub(item, "^gres[:/]", "")
+      if name ~= "gpu" and not string.find(name, "^gpu[:=]") then
+        refuse(found, "memory-per-gpu", item .. " is for no GPU; write " .. REMEDY.memory_per_gpu)
+        break
+      end
+    end
   end
   for _, field in ipairs(COUNTED) do
     local text, kinds = stated(source, field) or "", {}
@@ -419,12 +454,19 @@ local function check_exclusive(found, shared)
   end
 end
 
+-- A number here is exact up to 2^53: beside a higher flag the lower ones are lost.
+local function has_flag(source, flag)
+  local flags = source.bitflags or 0
+  if flags >= 2 ^ 53 then error("the flags of this job cannot be read") end
+  return math.floor(flags / flag) % 2 == 1
+end
+
 local function is_spread(source)
-  return math.floor((source.bitflags or 0) / SPREAD_JOB) % 2 == 1
+  return has_flag(source, SPREAD_JOB)
 end
 
 local function is_bound(source)
-  return math.floor((source.bitflags or 0) / ENFORCE_BINDING) % 2 == 1
+  return has_flag(source, ENFORCE_BINDING)
 end
 
 -- Options by which a job takes more than it shows, beside --exclusive.
@@ -485,6 +527,9 @@ local function reader_of(job)
   for _, field in ipairs(EXPECTED) do
     if type(job[field]) ~= "number" then error("this Slurm does not tell " .. field) end
   end
+  for _, field in ipairs(NEVER_ZERO) do
+    if job[field] == 0 then error(field .. " is 0") end
+  end
   local get = function(field) return stated(job, field) end
   if get("pn_min_memory") and not get("min_mem_per_node") and not get("min_mem_per_cpu") then
     error("this Slurm does not tell the memory")
@@ -497,8 +542,11 @@ local function refuse_parts(found)
 end
 
 -- Slurm refuses what is longer, but only after this file has read it, and nobody else is answered meanwhile.
-local LONGEST = { comment = 1024, array_inx = 4096, req_nodes = 65536, exc_nodes = 65536 }
+local LONGEST = { comment = 1024, array_inx = 4096, dependency = 4096, req_nodes = 65536, exc_nodes = 65536 }
 for _, field in ipairs(COUNTED) do LONGEST[field] = 1024 end
+for _, field in ipairs({ "partition", "qos", "account", "licenses", "reservation", "features", "prefer" }) do
+  LONGEST[field] = 1024
+end
 
 local function check_length(job)
   for field, most in pairs(LONGEST) do
@@ -518,6 +566,7 @@ local function judge_submission(job, parts)
   check_memory(found, get, shape)
   check_gpus(found, shape)
   check_sockets(found, get)
+  check_types_of_gpus(found, get)
   check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
@@ -575,6 +624,7 @@ local function judge_fixed(found, job, record)
   check_changed_gpus(found, job, record)
   -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
   local get = after(job, record)
+  if any(job, OF_GRES) then check_types_of_gpus(found, get) end
   if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(get("tres_per_job")) and of_gpus(get("tres_per_task")) then
     refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")
   end
@@ -621,8 +671,11 @@ local function exempt(job, uid, account)
   return account ~= nil and EXEMPT_ACCOUNTS[account] == true
 end
 
+local MOST_LINES = 10 -- of one answer: others wait while they are written
+
 local function answer(found, uid, tell)
-  for _, one in ipairs(found) do
+  for place, one in ipairs(found) do
+    if place > MOST_LINES then break end
     local line = string.sub(string.format("%s: %s", one.rule, one.text), 1, 500) -- what a user wrote stays one line
     line = string.gsub(line, "%c", "?")
     slurm.log_info("slurm-agent-tools floor: refused uid %.0f: %s", uid, line)

@@ -18,7 +18,6 @@ local NEVER = {
   burst_buffer = "--bb", container = "--container", container_id = "--container-id", network = "--network",
   clusters = "--clusters", core_spec = OF_SYSTEM.core_spec, thread_spec = OF_SYSTEM.thread_spec,
 }
-local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
 
 -- With one of these in its environment a shell, or every program, runs something else before the script.
 local FOREIGN_CODE = { "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT" }
@@ -236,7 +235,10 @@ local function over_names(found, source, most, new)
       refuse(found, field, string.format("name the %s of its ticket", field))
     end
     for name in string.gmatch(value or "", "[^,]+") do
-      if not allowed[name] then refuse(found, field, string.format("%s %s is not in its ticket", field, name)) end
+      if not allowed[name] then
+        refuse(found, field, string.format("%s %s is not in its ticket", field, name))
+        break
+      end
     end
   end
 end
@@ -256,6 +258,7 @@ local function over_others(found, source, most, cpus)
       local of_task = tonumber(string.match(name, "^cpu:(%d+)$") or math.huge)
       if name ~= "gpu" and of_task > cpus and not most.gres[name] then
         refuse(found, "gres", string.format("%s is not in its ticket", name))
+        break
       end
     end
   end
@@ -299,6 +302,7 @@ local function judge_with_ticket(job, most)
   over_memory(found, get, shape, most)
   over_gpus(found, shape, most)
   check_words_of_gpus(found, job)
+  check_types_of_gpus(found, get)
   check_sockets(found, get)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
@@ -355,9 +359,25 @@ local function only_less_memory(job, record)
   return true
 end
 
+-- More nodes and GPUs bring CPUs along, and how many is not told: those of a task, of a GPU and of tasks by node.
+local function over_growth(found, job, record)
+  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
+  local wanted = math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0, count_nodes(stated(job, "req_nodes")))
+  if wanted > nodes then
+    refuse(found, "nodes", "the nodes of a job with a ticket cannot be made more; cancel it and submit it again")
+  end
+  for _, field in ipairs(OF_GRES) do
+    if (of_gpus(stated(job, field)) or 0) > (of_gpus(stated(record, field)) or 0) then
+      refuse(found, "gpus", "the GPUs of a job with a ticket cannot be made more; cancel it and submit it again")
+      break
+    end
+  end
+end
+
 local function judge_change_with_ticket(job, record, most)
   local found, get = {}, after(job, record)
   judge_fixed(found, job, record)
+  over_growth(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
   if stated(job, "tres_per_socket") then check_sockets(found, get) end

@@ -6,6 +6,7 @@ without `--nodes` may get one GPU on each of several nodes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -47,7 +48,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     most = _most_nodes(request, nodes, tasks, gpus, partition)
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
     if request.gpus and gpus and most > 1 and not request.gpus_per_node:
-        most_gpus = max(most_gpus, _gpus_of_later_versions(request, tasks))
+        most_gpus = max(most_gpus, _gpus_of_later_versions(request, tasks, most))
     if request.cpus_per_gpu and gpus and most > 1 and not request.gpus_per_node and not request.gpus_per_socket:
         # Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
         most_gpus = max(most_gpus, -(-tasks * (request.cpus_per_task or 1) // request.cpus_per_gpu))
@@ -87,6 +88,23 @@ def with_cpus_of_gpus(request: JobRequest, partition: Partition | None) -> JobRe
     if request.cpus_per_task is not None or partition is None:
         return request
     return replace(request, cpus_per_gpu=partition.def_cpu_per_gpu)
+
+
+OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "tres-per-task")
+
+
+def types_of_gpus(request: JobRequest) -> dict[str, str]:
+    """The types of GPUs that each option names, where two name others: Slurm gives those of both (measured)."""
+    named = {}
+    for option in OF_GPUS:
+        found = request.find(option)
+        items = re.split(r"[,\s]+", (found[-1].value or "").lower().replace("=", ":")) if found else []
+        if not option.startswith("gpus"):
+            items = [re.sub(r"^gres[:/]", "", item) for item in items if re.match(r"(gres[:/])?gpu(:|$)", item)]
+        kinds = sorted(re.sub(r"(?:^|:)\d+[kmgt]?$", "", re.sub(r"^gpu(:|$)", "", item)) for item in items if item)
+        if kinds:
+            named[option] = ",".join(kinds)
+    return named if len(set(named.values())) > 1 else {}
 
 
 def number(request: JobRequest, *options: str) -> int | None:
@@ -241,8 +259,10 @@ def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition 
     return min(fewest, gpus), gpus
 
 
-def _gpus_of_later_versions(request: JobRequest, tasks: int) -> int:
+def _gpus_of_later_versions(request: JobRequest, tasks: int, most: int) -> int:
     """What 24.11 and 26.05 make of few --gpus for many tasks (measured): one for so many, or on each of their nodes."""
+    if request.find("ntasks-per-socket", "ntasks-per-core"):  # which nodes they take depends on how these are made
+        return most
     return max(-(-tasks // each) if each else 0 for each in (request.ntasks_per_gpu, request.ntasks_per_node))
 
 

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.geometry import geometry
+from slurm_agent_tools.models.geometry import geometry, types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import (
@@ -60,6 +60,12 @@ def ceilings(
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
         )
+    if any("{" in (d.value or "") for d in request.find("nodelist")):
+        hint = "Name the nodes one by one."
+        raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)
+    if typed := types_of_gpus(request):
+        hint = "Name all GPUs by one option."
+        raise InputError("gpus", ", ".join(typed), "name GPUs of different types, which add up", hint=hint)
     seconds = request.time_limit
     if seconds is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")

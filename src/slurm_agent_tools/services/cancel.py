@@ -16,7 +16,7 @@ from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
-from slurm_agent_tools.units import JobId, indices, ranges
+from slurm_agent_tools.units import JobId, how_many, indices, ranges
 
 
 async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) -> CancelReply:
@@ -43,7 +43,9 @@ async def _cancel(context: ClusterContext, job_id: JobId, why: str, caller: Call
     await recovery.notice(context, parts(view))
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     drifted = await DriftWatch(context, caller, "cancel_job").at(parts(view))
-    refusal = await _refusal(context, view, run) or (await _crowded(context, job_id) if job_id == job_id.whole else None)
+    refusal = await _refusal(context, view, run)
+    if refusal is None and job_id == job_id.whole:
+        refusal = await _crowded(context, job_id)
     decision = context.own_decision(refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
     await context.log_decision(caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
@@ -117,7 +119,8 @@ async def _crowded(context: ClusterContext, job_id: JobId) -> RuleDecision | Non
     if then <= max(most, count_slots(now)):
         return None
     last = max(claim.base for claim in now if job_id.base in claim.after)
-    told = f"Job {last} waits for its end and would then count by itself: {then} concurrent jobs, at most {most} are allowed."
+    told = f"Job {last} waits for its end and would then count by itself: {how_many(then, 'concurrent job')},"
+    told += f" at most {most} are allowed."
     return RuleDecision(id="concurrent-jobs", outcome="deny", message=told, remedy=f"Cancel job {last} before it.")
 
 

@@ -308,3 +308,50 @@ def test_tasks_by_node_get_the_gpus_of_all_that_may_be_on_the_last_node():
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tres_per_node": "gres:gpu:1", "req_nodes": "feature{a100}"},
+        {"tres_per_job": "gres:gpu:h100:2", "tres_per_node": "gres:gpu:a100:2"},
+        {"tres_per_task": "gres:gpu:h100:1", "gres": "gres:gpu:a100:1", "num_tasks": 1},
+        {"tres_per_node": "gres:gpu:1,gres:nvme:4", "mem_per_tres": "gres:gpu:1024,gres:nvme:100000"},
+        {"tres_per_node": "gres:nvme:4", "cpus_per_tres": "gres:nvme:32"},
+        {"bitflags": 2**62 + 16}, {"bitflags": 2**62},
+        {"cpus_per_task": 0}, {"min_nodes": 0}, {"ntasks_per_socket": 0}, {"ntasks_per_node": 0},
+        {"partition": "a," * 600}, {"features": "a&" * 600}, {"licenses": "a," * 600}, {"dependency": "afterany" * 600},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_slurm_counts_or_reads_otherwise_than_it_looks_is_refused(
+    source: TicketSource | None, fields: dict[str, object]
+):
+    plain = {name: value for name, value in fields.items() if name in {"tres_per_node", "tres_per_job"}}
+    calls = [submission(USER, **{**SMALL, **one}) for one in (fields, dict(list(plain.items())[:1]))]
+    refused, fine = ask(plugin(source), calls)
+    assert (refused.code == 0, fine.code == 0) == (False, True)
+    assert len(refused.told) <= 3
+
+
+def test_cpus_beside_no_tasks_may_all_be_on_one_node():
+    gpus = {"pn_min_memory": 15000, "min_mem_per_cpu": 15000, "tres_per_job": "gres:gpu:4"}
+    calls = [submission(USER, time_limit=5, environment={}, **gpus, min_cpus=cpus) for cpus in (1, 16)]
+    assert admitted(plugin(), *calls) == [True, False]
+
+
+def test_nodes_and_gpus_of_a_job_with_a_ticket_are_not_made_more():
+    ticket = SubmissionTicket("ab" * 16, replace(ALLOWED, nodes=4, gpus=4, cpus=64), None)
+    record = {
+        "min_cpus": 2,
+        "min_nodes": 1,
+        "max_nodes": 2,
+        "tres_per_job": "gres:gpu:2",
+        "admin_comment": ticket.admin_comment,
+    }
+    more = [{"min_nodes": 3, "max_nodes": 3}, {"max_nodes": 3}, {"req_nodes": "a[1-3]"}, {"tres_per_job": "gres:gpu:3"}]
+    same = [{"min_nodes": 2, "max_nodes": 2}, {"time_limit": 5}]
+    record |= {"min_mem_per_node": 1024}
+    calls = [change(USER, record, **one) for one in (*more, *same)]
+    assert admitted(plugin(), *calls) == [False] * 4 + [True] * 2

@@ -41,9 +41,31 @@ def test_ceilings_are_those_of_the_worst_placement_in_the_controllers_units():
 def test_licenses_reservation_types_of_gpus_and_other_gres_are_bound_in_the_plugins_words():
     made = allowed("--time=5", "--mem=1G", "--licenses=matlab:2,ansys", "--reservation=lab", "--gpus=A100:1,h100")
     assert (made.licenses, made.reservation, made.gres) == ("matlab:2,ansys", "lab", ("gpu:a100", "gpu:h100"))
-    words = ("--gres=gpu:2,nvme:1", "--tres-per-task=cpu=2,gres/gpu:h100=1,license/matlab=1")
-    assert allowed("--time=5", "--mem=1G", *words).gres == ("nvme:1", "gpu:h100", "license/matlab:1")
+    words = ("--gres=gpu:h100:2,nvme:1", "--tres-per-task=cpu=2,gres/gpu:h100=1,license/matlab=1")
+    assert allowed("--time=5", "--mem=1G", *words).gres == ("gpu:h100", "nvme:1", "license/matlab:1")
     assert allowed("--time=5", "--mem=1G", "--gpus-per-node=2").gres == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("--gpus=h100:4", "--gpus-per-node=a100:4"), "gpus"),
+        (("--gpus-per-task=h100:4", "--ntasks=1", "--gres=gpu:a100:4"), "gpus"),
+        (("--gpus=2", "--gres=gpu:a100:2"), "gpus"),
+        (("--gres=gpu:3", "--nodelist=feature{a100}"), "nodelist"),
+    ],
+)
+def test_for_gpus_of_two_types_by_two_options_and_for_nodes_by_a_function_there_is_no_ticket(words, field):
+    with pytest.raises(InputError) as caught:
+        allowed("--time=5", "--mem=1G", *words)
+    assert caught.value.field == field
+    same = ("--gpus=a100:4", "--gpus-per-node=a100:2", "--gres=gpu:a100:2,nvme:1")
+    assert allowed("--time=5", "--mem=1G", *same).gpus == 4
+
+
+def test_tasks_by_socket_may_take_a_gpu_on_each_node():
+    """24.11 and 26.05 gave --gpus=1 -n6 --ntasks-per-socket=1 three nodes with a GPU each."""
+    assert allowed("--time=5", "--mem=1G", "--gpus=1", "--ntasks=6", "--ntasks-per-socket=1").gpus == 6
 
 
 def test_for_gpus_of_each_socket_there_is_no_ticket():

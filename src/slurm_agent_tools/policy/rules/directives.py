@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
 from difflib import get_close_matches
 
+from slurm_agent_tools.models.geometry import types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
@@ -46,6 +47,7 @@ _ADVICE = {
     "distribution": "with plane puts more tasks on a node than are counted; ask with --ntasks-per-node",
     "constraint": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
     "prefer": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
+    "nodelist": "with a function (feature{a100}) takes more nodes than it shows; name them one by one",
     "spread-job": "can take a GPU on each of several nodes for one that was asked; ask with --nodes and --ntasks",
     "core-spec": "takes cores away from the system",
     "thread-spec": "takes threads away from the system",
@@ -77,7 +79,7 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
         request = _read_on(reading_of(plan), request)
     spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
-    spoken += [*_disallowed(request, policy), *_raised(request, policy)]
+    spoken += [*_disallowed(request, policy), *_typed(request), *_raised(request, policy)]
     if not spoken:
         return passed("Every option of the script is understood and allowed.", len(request.directives))
     if len(spoken) == 1:
@@ -93,14 +95,27 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     """Options that are not on the list, but for those in lines that are corrected as a whole."""
     allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
     # Measured: 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; --distribution=plane puts more
-    # tasks on a node than are counted; --constraint=a100*2 takes two nodes (22.05 to 26.05).
-    more = {"gres-flags": "enforce", "distribution": "plane", "constraint": "*", "prefer": "*"}
+    # tasks on a node than are counted; --constraint=a100*2 takes two nodes (22.05 to 26.05), --nodelist=feature{a100}
+    # all of that feature (24.11, 26.05).
+    more = {"gres-flags": "enforce", "distribution": "plane", "constraint": "*", "prefer": "*", "nodelist": "{"}
     stated = [d for d in request.directives if d.source != "pinned"]
     refused = [d for d in stated if d.option not in allowed or more.get(d.option, "\0") in (d.value or "").lower()]
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
     return [_not_allowed(refused, policy.options_by_person)] if refused else []
+
+
+def _typed(request: JobRequest) -> list[Judgement]:
+    """GPUs of different types by two options, which add up: they are counted as if one said what the other says."""
+    named = types_of_gpus(request)
+    if not named:
+        return []
+    stated = request.find(*named)
+    options = " and ".join(f"--{name}" for name in named)
+    message = f"{options} name GPUs of different types, and the job gets those of both. {_WHY}"
+    hint = note("name all GPUs by one option, as in #SBATCH --gpus-per-node=a100:2")
+    return [Judgement("deny", message, options, "one type", f"{replace(stated[1:])}\n{hint}", proof(stated))]
 
 
 def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
@@ -192,6 +207,8 @@ DIRECTIVES = Rule(
         Example("an option that takes more than it shows", ("#SBATCH --mincpus=8", "python train.py"), "deny"),
         Example("CPUs that come with a GPU", ("#SBATCH --gpus=1", "#SBATCH --gres-flags=enforce-binding"), "deny"),
         Example("two nodes by a feature", ("#SBATCH --gres=gpu:4", "#SBATCH --constraint=a100*2"), "deny"),
+        Example("all nodes of a feature", ("#SBATCH --gres=gpu:3", "#SBATCH --nodelist=feature{a100}"), "deny"),
+        Example("two types that add up", ("#SBATCH --gpus=h100:4", "#SBATCH --gres=gpu:a100:4"), "deny"),
         Example("whole nodes", ("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", ("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example(
