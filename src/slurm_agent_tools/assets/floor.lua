@@ -245,6 +245,8 @@ local function by_cpu(size, shape, fewest)
   local node = size * math.max(tasks * task, least)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
+  local _, most = gpu_bounds(shape)
+  local of_all = gpu * (most - fewest * (shape.nodes - 1)) -- but for those that are on other nodes, whatever happens
   if shape.most_nodes > 1 and not shape.of_node and not shape.of_socket then
     -- Later versions give each node the CPUs of the one with the most GPUs (measured on 24.11 and 26.05).
     local largest = math.max(1, shape.gpus - fewest * math.max(1, shape.nodes - 1))
@@ -259,7 +261,7 @@ local function by_cpu(size, shape, fewest)
   if not shape.named_more and not shape.of_socket and not shape.layout and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
     beside = size * math.max((tasks - 1) * task, least)
   end
-  return node, math.max(gpu, beside / fewest, node / shape.gpus)
+  return math.max(node, of_all), math.max(gpu, beside / fewest, node / shape.gpus)
 end
 
 local function by_node(size, shape, fewest)
