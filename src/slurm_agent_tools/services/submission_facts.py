@@ -19,7 +19,7 @@ from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
-from slurm_agent_tools.slurm.client import awaited_jobs
+from slurm_agent_tools.slurm.client import JobViews, awaited_jobs
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, format_duration
 
@@ -169,21 +169,29 @@ def _related(run: Submission, reading: ScriptReading) -> bool:
 async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[frozenset[str], dict[str, str]]:
     """Those that the controller still holds, and how those ended that are over and have no parts.
 
-    The controller takes a dependency on a job that it forgot as satisfied (22.05).
+    The controller takes a dependency on a job that it forgot as satisfied (22.05). All are asked about together; where
+    they are more than the policy allows, none is.
     """
-    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - few scripts wait for another job
+    from slurm_agent_tools.policy.rules.earlier_jobs import MOST_NAMED  # noqa: PLC0415 - few wait for another job
+    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - as above
 
     known: set[str] = set()
     ended: dict[str, str] = {}
-    for base in sorted(wanted):
+    ids = [JobId(base) for base in sorted(wanted) if base < _CANDIDATE] if len(wanted) <= MOST_NAMED else []
+    views = await context.slurm.jobs(ids) if ids else JobViews()
+    for job_id in ids:
         try:
-            view = await jobs.look(context, JobId(base))
+            if job_id in views:
+                view = await jobs.in_full(context, views[job_id])
+            else:
+                why = views.silent or UnknownJob("job_id", str(job_id), "Slurm knows no such job")
+                view = await jobs.remembered(context, job_id, why)
         except (UnknownJob, AccountingUnreachable):  # the controller does not hold it
             continue
         if {"squeue", "scontrol"} & set(view.job.sources):
-            known.add(str(base))
+            known.add(str(job_id))
         if view.over and not view.tasks:
-            ended[str(base)] = view.job.state
+            ended[str(job_id)] = view.job.state
     return frozenset(known), ended
 
 

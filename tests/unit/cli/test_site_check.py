@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import socket
@@ -83,6 +84,41 @@ def test_a_socket_of_which_nobody_listens_is_wrong_and_one_for_all_is_right(site
         assert (narrow.outcome, "not of every user" in narrow.says) == ("wrong", True)
         site.config.socket.chmod(0o666)
         assert about(site, "socket").outcome == "ok"
+
+
+def page(site: Installation, group: str | None) -> Installation:
+    """The same with a page on its socket, which is this process's."""
+    told = {"page_origin": "https://approve.example.org", "page_group": group}
+    return Installation(site.config.model_copy(update=told), site.place, site.machine)
+
+
+def test_a_page_that_every_local_user_reaches_is_told_with_what_to_set(site: Installation) -> None:
+    site = page(site, None)
+    assert about(site, "page").outcome == "wrong"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(site.config.page_socket))
+        listening.listen()
+        site.config.page_socket.chmod(0o666)
+        found = about(site, "page")
+    assert (found.outcome, "every local user" in found.says, "page_group" in found.mend) == ("note", True, True)
+
+
+def test_a_page_is_for_its_group_alone_and_answers(site: Installation) -> None:
+    group = grp.getgrgid(os.getgid()).gr_name
+    site = page(site, group)
+    path = site.config.page_socket
+    assert "does not answer" in about(site, "page").says
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        path.chmod(0o666)
+        found = about(site, "page")
+        assert (found.outcome, found.mend) == ("wrong", f"chgrp {group} {path}; chmod 0660 {path}")
+        path.chmod(0o660)
+        found = about(site, "page")
+        assert (found.outcome, found.says) == ("ok", f"{path} takes connections of {group}")
+    found = about(site, "page")
+    assert (found.outcome, "does not answer" in found.says) == ("wrong", True)
 
 
 # --- the controller ------------------------------------------------------------------------------------------------------

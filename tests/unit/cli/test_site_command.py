@@ -127,6 +127,19 @@ def test_a_folder_that_others_use_is_neither_taken_nor_removed(system, site, key
     assert (system / "srv/data/theirs").read_text() == "x"
 
 
+def test_the_pages_group_must_be_there(system, site):
+    place = system / PLACE.relative_to("/")
+    place.write_text('page_origin = "https://approve.example.org"\npage_group = "www-data"\n')
+    before = tree(system)
+    code, said = site("install", "--yes")
+    assert (code, "page_group: 'www-data' is no group of this machine" in said) == (2, True)
+    assert tree(system) == before
+    with (system / "etc/group").open("a") as groups:
+        groups.write("www-data:x:33:\n")
+    code, said = site("install")
+    assert (code, "SocketGroup=www-data" in said, "--groups=www-data" in said) == (0, True, True)
+
+
 def test_what_another_way_of_tickets_left_goes_too(system, site):
     before = tree(system)
     site("install", "--yes")

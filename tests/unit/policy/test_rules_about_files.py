@@ -168,6 +168,19 @@ def test_a_job_that_is_over_and_forgotten_is_told_with_its_end():
     assert ('analyze_log with job_id="5"' in failed, "analyze_log" in well) == (True, False)
 
 
+@pytest.mark.parametrize("facts", [None, live()])
+def test_a_dependency_names_so_many_jobs_and_no_more(facts):
+    def judged(count: int) -> RuleDecision:
+        value = "afterany:" + ":".join(str(900_000 + number) for number in range(count))
+        return says("dependency", asks(f"#SBATCH --dependency={value}", dependency=value, live=facts))
+
+    many = judged(21)
+    assert (many.outcome, many.observed, many.limit, lines(many)) == ("deny", 21, 20, [2])
+    assert "--dependency names 21 jobs, and at most 20 are allowed" in many.message
+    assert "submit a job that itself waits for up to 20 of them" in (many.remedy or "")
+    assert judged(20).limit is None
+
+
 def test_a_dependency_without_facts_is_not_judged():
     plan = asks("#SBATCH --dependency=afterok:5", dependency="afterok:5")
     assert says("dependency", plan).outcome == "not_evaluated"

@@ -76,6 +76,23 @@ async def test_a_job_that_is_waited_for_is_known_while_slurm_has_it_and_ended_on
     assert known.ended_jobs == {str(over): "FAILED"}
 
 
+@pytest.mark.parametrize(("count", "most"), [(20, 2), (21, 0), (5000, 0)])
+async def test_jobs_that_are_waited_for_are_asked_about_together_and_too_many_not_at_all(scene: Scene, count, most):
+    """One after the other, some thousand kept the accounting busy for minutes."""
+    scene.slurm.next_job(after=None)
+    going = int(await sent(scene))
+    before = scene.slurm.counts["sacct"]
+    ids = [str(going), *map(str, range(900_000, 899_999 + count))]
+    known = await facts(scene, dependency=f"afterany:{':'.join(ids)}")
+    assert known.known_jobs == ({str(going)} if most else frozenset())
+    assert scene.slurm.counts["sacct"] - before <= most
+
+
+async def test_a_number_that_slurm_cannot_give_is_no_job_and_the_ledger_is_not_asked_for_it(scene: Scene):
+    known = await facts(scene, dependency=f"afterany:{'9' * 30}")
+    assert (known.known_jobs, known.ended_jobs) == (frozenset(), {})
+
+
 # --- hours and submissions of a day ---------------------------------------------------------------------------------
 
 ASKED = Resources(gpus=2, cpus=8, time_limit_seconds=7200)

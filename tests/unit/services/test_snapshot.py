@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
-from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import submission_facts
-from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.client import JobViews, SlurmClient
 from slurm_agent_tools.units import JobId
 
 
@@ -30,12 +30,12 @@ VIEWS = {
 
 
 async def facts(folder: Path, dependency: str, monkeypatch: pytest.MonkeyPatch) -> LiveFacts:
-    async def view(self: SlurmClient, job_id: JobId, *, fresh: bool = False) -> JobView:
-        if job_id.base not in VIEWS:
-            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job")
-        return VIEWS[job_id.base]
+    async def views(self: SlurmClient, ids: Sequence[JobId]) -> JobViews:
+        found = JobViews()
+        found.update({job_id: VIEWS[job_id.base] for job_id in ids if job_id.base in VIEWS})
+        return found
 
-    monkeypatch.setattr(SlurmClient, "job", view)
+    monkeypatch.setattr(SlurmClient, "jobs", views)
     made = toolbox(folder, NothingReachesSlurm())
     try:
         reading = ScriptReading("a.sh", "s", "", JobRequest(dependency=dependency))

@@ -38,7 +38,7 @@ def findings(site: Installation) -> list[SiteFinding]:
     found += _program()
     found += _socket(site, "socket", site.config.socket) if site.machine.here else []
     if site.machine.here and site.config.page_origin is not None:
-        found += _socket(site, "page", site.config.page_socket)
+        found += _page(site)
     found += _controller(site) if site.machine.here else []
     return found
 
@@ -141,6 +141,16 @@ def _program() -> Iterator[SiteFinding]:
 
 
 def _socket(site: Installation, name: str, path: Path) -> Iterator[SiteFinding]:
+    if silent := _answers(site, name, path):
+        yield from silent
+        return
+    open_to_all = path.lstat().st_mode & 0o666 == 0o666
+    says = f"{path} takes connections" + ("" if open_to_all else ", but not of every user")
+    yield SiteFinding(name, "ok" if open_to_all else "wrong", says, f"chmod 0666 {path}")
+
+
+def _answers(site: Installation, name: str, path: Path) -> list[SiteFinding]:
+    """What is wrong where nobody listens; else nothing."""
     try:
         with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
             connection.settimeout(_WAIT)
@@ -150,11 +160,30 @@ def _socket(site: Installation, name: str, path: Path) -> Iterator[SiteFinding]:
         mend = (
             "systemctl status slurm-agent-site.socket" if site_layout.systemd_runs(site.config, site.machine) else mend
         )
-        yield SiteFinding(name, "wrong", f"{path} does not answer: {error.strerror or error}", mend)
+        return [SiteFinding(name, "wrong", f"{path} does not answer: {error.strerror or error}", mend)]
+    return []
+
+
+def _page(site: Installation) -> Iterator[SiteFinding]:
+    """The page's socket, which is the web server's affair alone: whoever else reaches it can keep people from it."""
+    path, group = site.config.page_socket, site.config.page_group
+    if group is None:
+        for one in _socket(site, "page", path):
+            says, mend = f"{one.says}, of every local user", "page_group = the web server's group, in site.toml"
+            yield one if one.outcome != "ok" else SiteFinding("page", "note", says, mend)
         return
-    open_to_all = path.lstat().st_mode & 0o666 == 0o666
-    says = f"{path} takes connections" + ("" if open_to_all else ", but not of every user")
-    yield SiteFinding(name, "ok" if open_to_all else "wrong", says, f"chmod 0666 {path}")
+    try:
+        found = path.lstat()
+    except OSError:
+        yield from _socket(site, "page", path)
+        return
+    if (found.st_gid, stat.S_IMODE(found.st_mode)) != (site.machine.group(group), 0o660):
+        says, mend = f"{path} is not for the group {group} alone", f"chgrp {group} {path}; chmod 0660 {path}"
+        yield SiteFinding("page", "wrong", says, mend)
+    elif not os.access(path, os.W_OK):
+        yield SiteFinding("page", "not known", f"only {group} and root reach {path}")
+    else:
+        yield from _answers(site, "page", path) or [SiteFinding("page", "ok", f"{path} takes connections of {group}")]
 
 
 # --- The controller's view ----------------------------------------------------------------------------------------

@@ -79,6 +79,9 @@ class Installation:
             problem = f"is an account with number {account.pw_uid} and shell {account.pw_shell}"
             hint = "Name one as account in site.toml that does not exist yet: it is made without login."
             raise ConfigError("account", config.account, problem, hint=hint)
+        if config.page_group is not None and machine.group(config.page_group) is None:
+            hint = "Name the web server's group as page_group in site.toml, such as www-data."
+            raise ConfigError("page_group", config.page_group, "is no group of this machine", hint=hint)
         self._check_folders()
         plugin = machine.at(config.plugin)
         if not plugin.parent.is_dir():

@@ -197,6 +197,11 @@ _WANTED = {"afterok": True, "aftercorr": True, "afternotok": False}  # whether t
 
 _TYPES = ("after", "afterok", "afterany", "afternotok", "aftercorr", "afterburstbuffer")
 
+MOST_NAMED = 20
+"""Jobs that one dependency may name: some thousand keep the accounting busy for minutes, before anything is judged."""
+
+_WHY_FEW = "Each of them is looked up before the job is sent."
+
 _JOB = re.compile(r"([1-9]\d{0,9})(?:_(?:\d{1,9}|\*))?(\+\d{1,6})?")
 
 
@@ -242,6 +247,11 @@ def _judge_dependency(plan: PlannedRequest, _: Policy) -> Judgement:
         return Judgement("deny", message, request.dependency, None, remedy, proof(stated))
     if not ids:
         return passed("The job waits for jobs of its own name only.", request.dependency)
+    if len(ids) > MOST_NAMED:
+        message = f"--dependency names {len(ids)} jobs, and at most {MOST_NAMED} are allowed. {_WHY_FEW}"
+        advice = note(f"submit a job that itself waits for up to {MOST_NAMED} of them, and name that one instead.")
+        remedy = f"{_remedy(stated)}\n{advice}"
+        return Judgement("deny", message, len(ids), MOST_NAMED, remedy, proof(stated))
     return _judged(request.dependency, ids, stated, plan.live)
 
 
@@ -305,6 +315,8 @@ def _over(state: str) -> Mapping[str, object]:
     return {"ended_jobs": {"18": state}, "history": ({"job_id": "18", "script_path": "scripts/prepare.sh"},)}
 
 
+_MANY = ":".join(map(str, range(10, 11 + MOST_NAMED)))
+
 DEPENDENCY = Rule(
     id="dependency",
     what="A dependency can be read, names only jobs that Slurm knows, and can still be met.",
@@ -335,6 +347,7 @@ DEPENDENCY = Rule(
             "deny",
             facts=_over("COMPLETED"),
         ),
+        Example("after more jobs than are looked up", (f"#SBATCH --dependency=afterany:{_MANY}",), "deny"),
         Example("a kind that does not exist", ("#SBATCH --dependency=afterwards:11",), "deny"),
     ),
 )

@@ -116,6 +116,12 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self.told, self._loop = asyncio.Event(), asyncio.get_running_loop()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer. asyncio makes the queue of those who wait as short as what it accepts at once: too short."""
+        await super().startup(sockets)
+        for made in sockets or ():
+            made.listen(connections.QUEUE)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
         """Note the signal; a second one changes nothing, since the end is bounded anyway."""
         self._loop.call_soon_threadsafe(self.told.set)

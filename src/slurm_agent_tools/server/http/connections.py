@@ -21,7 +21,16 @@ from slurm_agent_tools.transport.unix_peer import peer_uid
 _SPARE_FILES = 300  # for the ledger, Slurm's commands, and connections that are accepted before they are counted
 LARGEST_HEAD = 16 * 1024
 
+_AT_ONCE = 100
+"""Connections that are accepted in one turn of the loop, before any of them is counted: each holds a file."""
+
+QUEUE = 4096
+"""Connections that wait in the kernel until they are accepted. A Unix socket refuses at once where it is full."""
+
 HELD_BY = "slurm_agent_tools.connection"  # in the state of each request
+
+NO_ACCOUNT = -1
+"""Stands for all numbers that no account has, so that together they have one caller's part."""
 
 _LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 
@@ -83,7 +92,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it. The limit holds for all together."""
         self._transport = cast("asyncio.Transport", transport)
-        self.uid = peer_uid(transport.get_extra_info("socket"))
+        self.uid = _account(peer_uid(transport.get_extra_info("socket")))
         self._inner.connection_made(cast("asyncio.Transport", _Outgoing(self._transport, self)))
         self._arm()
         self._placed = self._crowd.enter(self)
@@ -202,6 +211,18 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+def _account(uid: int | None) -> int | None:
+    """The number, where an account has it: a user may connect under ten thousands that none has (subuid(5))."""
+    if uid is None:
+        return None
+    import pwd  # noqa: PLC0415 - not everywhere
+
+    try:
+        return pwd.getpwuid(uid).pw_uid
+    except KeyError:
+        return NO_ACCOUNT
+
+
 def _head_size(scope: Scope) -> int:
     """The bytes of a request's line and headers, each as short as it can be written."""
     asked = sum(len(scope.get(part) or "") for part in ("method", "raw_path", "query_string"))
@@ -233,7 +254,7 @@ def terms(app: ASGIApp, http: HttpSettings) -> uvicorn.Config:
     """uvicorn's settings, with every connection held within the limits."""
     config = uvicorn.Config(
         partial(_serve, app), http="h11", ws="none", lifespan="on", interface="asgi3", log_config=None,
-        log_level="error", access_log=False, proxy_headers=False, server_header=False, backlog=100,
+        log_level="error", access_log=False, proxy_headers=False, server_header=False, backlog=_AT_ONCE,
         timeout_graceful_shutdown=3, timeout_keep_alive=round(min(5, http.head_timeout + 0.5)),
         h11_max_incomplete_event_size=LARGEST_HEAD, ssl_certfile=http.tls_cert, ssl_keyfile=http.tls_key,
     )  # fmt: skip

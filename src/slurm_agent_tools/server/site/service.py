@@ -6,12 +6,16 @@ sockets that systemd opened (LISTEN_FDS), or makes them.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -65,6 +69,7 @@ class SiteService:
         self._config, self._users, self._peer, self._page = config, users, peer, page
         self._issuer = TicketIssuer(config)
         self._limits = CallLimits(config.calls_per_minute)
+        self._failures = UnexpectedFailures()
 
     async def handle(self, stream: SocketStream) -> None:
         """One connection to its end, whatever comes over it. Nothing of it reaches another one."""
@@ -81,13 +86,14 @@ class SiteService:
             except AgentToolsError as error:
                 await _last(stream, SiteFrame({"error": site_socket.told(error)}))
             except Exception as error:  # noqa: BLE001 - no caller may end the service
-                _log.error("a call failed unexpectedly", exc_info=error)
+                self._failures.note(error)
                 await _last(
                     stream, _refusal("the site's service failed unexpectedly", "Nothing was given; call again.")
                 )
 
     async def _call(self, stream: SocketStream, user: UnixUser, keep: Callable[[int], None]) -> None:
         words = (await site_socket.receive(stream, wait=_FIRST, most=site_socket.QUESTION)).words
+        _check_characters(words)
         records = await self._users.of(user)
         context = self._users.context(records, _project(words), RemoteFiles(stream, keep))
         judgement = SiteJudgement(context, records, self._issuer, self._config)
@@ -142,8 +148,36 @@ class SiteService:
             await anyio.sleep(_SWEEP)
             if refused := self._limits.refused():
                 _log.warning("calls were refused by a limit", calls=refused)
+            if again := self._failures.again():
+                _log.error("further calls failed unexpectedly in the same way", calls=again)
             if self._page is not None and (of_page := self._page.refused()):
                 _log.warning("requests to the page were refused by a limit", **of_page)
+
+
+class UnexpectedFailures:
+    """Failures that nobody foresaw: of each kind one is logged with its traceback, and the next are counted.
+
+    Else a caller who has found one fills the log with it.
+    """
+
+    def __init__(self) -> None:
+        self._counts = Counter[str]()
+
+    def note(self, error: Exception) -> None:
+        """Log it, or count it where one of its type and place was logged since the counts were asked for."""
+        frames, place = error.__traceback__, "an unknown place"
+        while frames is not None:
+            place = f"{Path(frames.tb_frame.f_code.co_filename).name}:{frames.tb_lineno}"
+            frames = frames.tb_next
+        kind = f"{type(error).__name__} at {place}"
+        self._counts[kind] += 1
+        if self._counts[kind] == 1:
+            _log.error("a call failed unexpectedly", exc_info=error)
+
+    def again(self) -> dict[str, int]:
+        """How often each kind came after the one that was logged, since this was asked last."""
+        found, self._counts = self._counts, Counter()
+        return {kind: count - 1 for kind, count in found.most_common() if count > 1}
 
 
 def _refusal(message: str, hint: str) -> SiteFrame:
@@ -153,6 +187,17 @@ def _refusal(message: str, hint: str) -> SiteFrame:
 async def _last(stream: SocketStream, frame: SiteFrame) -> None:
     with suppress(BrokenFrame):
         await site_socket.send(stream, frame)
+
+
+def _check_characters(words: Mapping[str, Any]) -> None:
+    """Raises InputError for half of a character, which JSON can spell, and which neither a file nor a ledger keeps."""
+    for name, value in words.items():
+        try:
+            json.dumps([name, value], ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start])
+            problem = f"contains {half}, which is half of a character"
+            raise InputError(ascii(name)[1:-1], value, problem, hint="Send what UTF-8 can spell.") from error
 
 
 def _project(words: Mapping[str, Any]) -> str:
@@ -272,7 +317,8 @@ async def _served(config: SiteConfig) -> None:
 async def listen(config: SiteConfig, *, page: bool = False) -> SocketListener:
     """The socket that systemd opened for this very process, else one that is made here, for everybody to call.
 
-    Raises ConfigError where systemd opened others.
+    The page's is for its group alone, where one is named. Raises ConfigError where systemd opened others, and for a
+    group that cannot have it.
     """
     wanted = config.page_socket if page else config.socket
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") in _HANDED:
@@ -286,4 +332,30 @@ async def listen(config: SiteConfig, *, page: bool = False) -> SocketListener:
         hint = "Run `slurm-agent-tools site install --yes`, then: systemctl restart slurm-agent-site.socket"
         raise ConfigError("page_origin", config.page_origin, f"needs the socket {wanted} of systemd", hint=hint)
     wanted.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if page and config.page_group is not None:
+        return await _for_group(wanted, config.page_group)
     return await anyio.create_unix_listener(wanted, mode=0o666)
+
+
+async def _for_group(wanted: Path, group: str) -> SocketListener:
+    """A socket that the members of a group alone may call. Raises ConfigError."""
+    listener = await anyio.create_unix_listener(wanted, mode=0o600)
+    try:
+        _give(wanted, group)
+    except ConfigError:
+        await listener.aclose()
+        raise
+    return listener
+
+
+def _give(wanted: Path, group: str) -> None:
+    try:
+        shutil.chown(wanted, group=group)
+        wanted.chmod(0o660)
+    except LookupError as error:
+        hint = "Name the web server's group in site.toml, such as www-data."
+        raise ConfigError("page_group", group, "is no group of this machine", hint=hint) from error
+    except OSError as error:
+        hint = "Start the service by the line that `slurm-agent-tools site install` prints: it runs as a member."
+        problem = f"is no group of which the service is a member ({error.strerror})"
+        raise ConfigError("page_group", group, problem, hint=hint) from error

@@ -45,6 +45,9 @@ class SiteConfig(BaseModel):
     page_origin: str | None = Field(
         None, description="Where people answer by passkey, as https://NAME: a name that serves nothing else"
     )
+    page_group: str | None = Field(
+        None, description="Group of the web server, which alone reaches the page's socket; default: every local user"
+    )
     state: Path = Field(
         Path("/var/lib/slurm-agent-tools/site"), description="Ledger, decision log and approvals: the service's alone"
     )
@@ -127,6 +130,13 @@ class SiteConfig(BaseModel):
     def _named(cls, value: str) -> str:
         if not _NAME.fullmatch(value):
             raise ValueError("is no name of an account: small letters, digits, _ and -, 31 at most")
+        return value
+
+    @field_validator("page_group")
+    @classmethod
+    def _group(cls, value: str | None) -> str | None:
+        if value is not None and not _NAME.fullmatch(value):
+            raise ValueError("is no name of a group: small letters, digits, _ and -, 31 at most")
         return value
 
     @field_validator("agent_users", "agent_accounts", "exempt_users", "exempt_accounts")

@@ -214,7 +214,9 @@ def export_line(config: SiteConfig) -> list[str]:
 
 def by_hand(config: SiteConfig, place: Path) -> str:
     """The line that starts the service where no systemd runs."""
-    switch = [f"--reuid={config.account}", f"--regid={config.account}", "--clear-groups", "--no-new-privs"]
+    closed = config.page_origin is not None and config.page_group is not None
+    groups = f"--groups={config.page_group}" if closed else "--clear-groups"  # only its members may give a file to it
+    switch = [f"--reuid={config.account}", f"--regid={config.account}", groups, "--no-new-privs"]
     bounds = ["--bounding-set=-all", "--inh-caps=-all"]
     env = ["env", "-i", f"PATH={PATH}", *_variables(config)]
     return shlex.join(["setpriv", *switch, *bounds, *env, *serve_line(place)])
@@ -251,15 +253,24 @@ def _toml(value: object) -> str:
 
 
 def socket_unit(config: SiteConfig) -> str:
-    """Everybody may connect: who calls, the kernel tells, and what the page's visitor may, a passkey."""
-    page = "" if config.page_origin is None else f"ListenStream={_word(config.page_socket)}\n"
+    """Everybody may connect: who calls, the kernel tells, and what the page's visitor may, a passkey.
+
+    Where the page is for the web server alone, so are both sockets until the first is opened: the rights of a unit
+    are those of all its sockets.
+    """
+    page, rights = "", "SocketMode=0666"
+    if config.page_origin is not None:
+        page = f"ListenStream={_word(config.page_socket)}\n"
+        if config.page_group is not None:
+            opened = f"ExecStartPost=/bin/chmod 0666 {_word(config.socket).replace('$', '$$')}"
+            rights = f"SocketMode=0660\nSocketGroup={config.page_group}\n{opened}"
     return f"""\
 [Unit]
 Description=Socket of the site's decisions on jobs of agents (slurm-agent-tools)
 
 [Socket]
 ListenStream={_word(config.socket)}
-{page}SocketMode=0666
+{page}{rights}
 DirectoryMode=0755
 RemoveOnStop=yes
 

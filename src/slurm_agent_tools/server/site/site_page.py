@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -47,8 +48,8 @@ from slurm_agent_tools.transport.unix_peer import UnixUser
 LIMITS = HttpSettings(max_connections=64)
 """Connections to the page at once. Where there are more, those without a link make room."""
 
-_LINKS, _NEW = 16, 512
-"""Pages of one user, and new passkeys of everybody, that are kept at once; the oldest ends."""
+_LINKS, _NEW, _NEW_OF_ONE = 16, 512, 64
+"""Pages of one user, new passkeys of everybody and of one caller that are kept at once; the caller's oldest ends."""
 
 _SLOWLY = 1.0
 """Seconds until a request that is over a limit is refused: else a crowd would take the service's time by refusals."""
@@ -80,7 +81,7 @@ class SitePage:
         self.origin, self._users, self._config = origin, users, config
         self._pages: dict[str, _UsersPages] = {}
         self._counted: dict[str, int] = {}
-        self._new: dict[str, tuple[str, bytes]] = {}
+        self._new: dict[str, tuple[str, bytes, int]] = {}
         limits = partial(CallLimits, config.calls_per_minute, connections=LIMITS.max_connections)
         self._linked, self._others = limits(), limits()
         self._server: HttpServer | None = None
@@ -212,14 +213,18 @@ class SitePage:
         step = called(inner)
         if step is None:
             raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
-        return await answered(request, partial(self._offered if step[0] == "begin" else self._made, name))
+        act = partial(self._offered, _uid(request)) if step[0] == "begin" else self._made
+        return await answered(request, partial(act, name))
 
-    async def _offered(self, name: str, _: dict[str, Any]) -> dict[str, Any]:
+    async def _offered(self, uid: int, name: str, _: dict[str, Any]) -> dict[str, Any]:
         made, number = secrets.token_bytes(32), secrets.token_urlsafe(16)
         options = passkeys.offered(name, self.origin, made, secrets.token_bytes(16))
-        self._new[number] = name, made
-        for old in [*self._new][:-_NEW]:
-            del self._new[old]
+        self._new[number] = name, made, uid
+        held = Counter(caller for *_, caller in self._new.values())
+        over = held[uid] > _NEW_OF_ONE
+        if over or len(self._new) > _NEW:  # never that of one who has few
+            crowd = uid if over else held.most_common(1)[0][0]
+            del self._new[next(one for one, (*_, caller) in self._new.items() if caller == crowd)]
         return {"number": number, "options": options}
 
     async def _made(self, name: str, sent: dict[str, Any]) -> dict[str, Any]:
@@ -234,9 +239,9 @@ class SitePage:
 
 
 def _uid(request: Request) -> int:
-    """Whose process connected: a user's, or the web server's for all behind it; -1 where the kernel tells none."""
+    """Whose process connected: a user's, or the web server's for all behind it; one number where no account has it."""
     held = request.scope.get("state", {}).get(connections.HELD_BY)
-    return -1 if held is None or held.uid is None else int(held.uid)
+    return connections.NO_ACCOUNT if held is None or held.uid is None else int(held.uid)
 
 
 def keys_for(origin: str | None, lines: Iterable[str]) -> list[str]:

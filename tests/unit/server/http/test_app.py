@@ -53,6 +53,23 @@ async def test_it_answers_who_has_a_token_and_ends_at_a_signal(settings: Setting
     assert not Path(path).exists()  # noqa: ASYNC240 - it has ended, and put its socket away
 
 
+async def test_a_crowd_that_comes_at_once_waits_and_nobody_of_it_is_refused(settings: Settings, capsys):
+    """A Unix socket refuses at once where its queue is full, and a web server before it then answers 502."""
+    path = settings.http.listen.removeprefix("unix:")
+    async with anyio.create_task_group() as group:
+        group.start_soon(app.serve, settings)
+        await eventually(lambda: "listening on" in capsys.readouterr().err)
+        crowd = [socket.socket(socket.AF_UNIX) for _ in range(300)]
+        try:
+            for one in crowd:  # and the server is not asked in between
+                one.setblocking(False)
+                one.connect(path)
+        finally:
+            for one in crowd:
+                one.close()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 async def test_without_any_token_a_person_is_told_how_to_make_one(settings: Settings, capsys):
     said: list[str] = []
 

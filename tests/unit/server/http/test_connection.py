@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pwd
 import socket
 import struct
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from slurm_agent_tools.server.http import connections
-from slurm_agent_tools.server.http.connections import HELD_BY, Connection, Crowd
+from slurm_agent_tools.server.http.connections import HELD_BY, NO_ACCOUNT, Connection, Crowd
 from slurm_agent_tools.server.http.request_limits import ADMITTED
 from slurm_agent_tools.settings import HttpSettings
 
@@ -107,6 +108,13 @@ class Inner(asyncio.Protocol):
         self.got += data
 
 
+@pytest.fixture(autouse=True)
+def accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has the numbers 33 and 1000, and no others."""
+    known = {uid: pwd.struct_passwd(("name", "x", uid, uid, "", "/", "/bin/sh")) for uid in (33, 1000)}
+    monkeypatch.setattr(pwd, "getpwuid", known.__getitem__)
+
+
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
@@ -188,6 +196,17 @@ def test_a_users_crowd_makes_room_by_its_own_connections(time: Time):
         made(crowd, uid=33)
         assert server.wire.ended == ended
         assert sorted(one.uid or 0 for one in crowd.open) == [33, 33, 1000, 1000]
+
+
+def test_a_crowd_under_numbers_that_no_account_has_makes_room_by_its_own_connections(time: Time):
+    """A user has ten thousands of them (subuid(5)), each for one connection."""
+    crowd = Crowd(LIMITS)
+    server = [made(crowd, uid=33) for _ in range(2)]
+    for uid in range(100_000, 100_020):
+        time.pass_by(0.1)
+        made(crowd, uid=uid)
+    assert [one.wire.ended for one in server] == ["", ""]
+    assert sorted(one.uid or 0 for one in crowd.open) == [NO_ACCOUNT, NO_ACCOUNT, 33, 33]
 
 
 def test_who_was_admitted_is_not_closed_for_another_and_the_other_is_told(time: Time):

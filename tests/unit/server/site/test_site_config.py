@@ -32,6 +32,7 @@ def test_an_empty_file_is_the_usual_place_of_everything():
         ({"state": "/var/../etc"}, "state", "is no whole path"),
         ({"socket": "/run/" + "x" * 120}, "socket", "longer than 100 bytes"),
         ({"account": "Site Guard"}, "account", "is no name of an account"),
+        ({"page_group": "Web Servers"}, "page_group", "is no name of a group"),
         ({"account": "root"}, "site.toml", "account must be one of its own"),
         ({"account": "slurm"}, "site.toml", "account must be one of its own"),
         ({"agent_users": ["slurm-agent-site"]}, "site.toml", "submits no jobs"),
