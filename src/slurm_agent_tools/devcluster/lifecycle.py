@@ -102,6 +102,8 @@ async def down(folder: Path | None = None, *, wipe: bool = False, say: Say = pri
         if wipe:
             shutil.rmtree(where)
     say("down" + (f", and {where} is deleted" if wipe else f"; its state stays in {where}"))
+    if wipe and os.environ.get("SLURM_CONF") == str(cluster.conf):
+        say("this terminal still names it: run `unset SLURM_CONF`")
 
 
 async def status(folder: Path | None = None) -> Status:

@@ -108,7 +108,8 @@ def recommend(
     if low:
         return _adjusted(parts, used, low, seen, wanted)
     if got.memory is None or got.cpu is None:
-        return Recommendation(verdict="NOT_MEASURED", text=f"Not all was measured: {seen}.", target=target)
+        text = f"Not all of what was asked for was measured: memory {percent(got.memory)}, CPU {percent(got.cpu)}."
+        return Recommendation(verdict="NOT_MEASURED", text=text, target=target)
     text = f"EFFICIENT: {seen}; the target is {percent(target)}."
     return Recommendation(verdict="EFFICIENT", text=text, target=target)
 

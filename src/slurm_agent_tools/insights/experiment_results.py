@@ -336,7 +336,8 @@ def from_log(found: Mapping[str, Mapping[str, float]], files: str) -> tuple[dict
     parts = {part: dict(figures) for part, figures in found.items() if figures}
     if not parts:
         return {}, f" No metrics were given, and the log ({files}) tells none."
-    note = f" No metrics were given: these are the last figures in the log ({files}), as analyze_log finds them."
+    note = f" No metrics were given: these are the last figures in the log ({files}) of names that analyze_log knows,"
+    note += " such as loss, accuracy and rmse; give metrics for others."
     if "" in parts:
         return dict(parts[""]), note
     return {f"task_{part}": parts[part] for part in sorted(parts, key=int)}, note

@@ -144,7 +144,7 @@ def _gpus(ask: GenerateScript, partitions: Mapping[str, Partition] | None, reaso
     elif partitions is not None and not any(p.gpus_per_node for p in _offered(ask, partitions)):
         number, why = 0, f"{'partition ' + ask.partition if ask.partition else 'the cluster'} has none"
     else:
-        number, why = 1, "the default"
+        number, why = 1, "the default; for work on CPUs alone give gpus=0"
     reasons.append(f"GPUs: {number}, {why}.")
     return number
 

@@ -311,7 +311,7 @@ def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
 
 _WAITED_FOR = re.compile(r"(?:afterok|afterany|afternotok|afterburstbuffer):([^,?]+)")
 
-_PARENT = re.compile(r"(\d+)(?:_\*)?(?:\([a-z]+\))?")
+_PARENT = re.compile(r"(\d{1,10})(?:_\*)?(?:\([a-z]+\))?", re.ASCII)  # no job of Slurm's has a longer number
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,20 +338,15 @@ def waits_for(dependency: str | None) -> frozenset[int]:
     Of alternatives (`?`) one is enough; a task or a component ends while others of its job run on; with aftercorr each
     task follows another task: such a job may run beside what it names.
     """
-    if "?" in (dependency or ""):
+    if not dependency or "?" in dependency:
         return frozenset()
-    found: set[int] = set()
-    for listed in _WAITED_FOR.findall(dependency or ""):
-        for item in listed.split(":"):
-            match = _PARENT.fullmatch(item)
-            if match is not None:
-                found.add(int(match[1]))
-    return frozenset(found)
+    items = [item for listed in _WAITED_FOR.findall(dependency) for item in listed.split(":")]
+    return frozenset(int(match[1]) for match in map(_PARENT.fullmatch, items) if match is not None)
 
 
 def named_jobs(dependency: str | None) -> frozenset[int]:
     """Base ids of every job that a dependency names, whatever it waits for."""
-    return frozenset(int(found) for found in re.findall(r":(\d+)", dependency or ""))
+    return frozenset(int(found) for found in re.findall(r":(\d{1,10})(?!\d)", dependency or "", re.ASCII))
 
 
 def count_slots(claimed: Sequence[Claim]) -> int:

@@ -243,4 +243,13 @@ def test_who_writes_into_a_file_of_their_own_is_not_told_to_open_the_folder(tmp_
 
     assert "Start your client anew, once its own file has the lines above. Then ask:" in own
     assert "Open this folder" not in own
-    assert "Open this folder in your client (VS Code, `claude`)" in usual
+    assert "Open this folder in your client (VS Code, Claude Code)" in usual
+    both = "\n".join(told(tmp_path, capsys, "--client", "gemini", "--client", "other")["next"])
+    assert "in your client (Gemini CLI): the server is found by its client file; or: Start your client anew" in both
+
+
+def test_where_a_slurm_is_named_none_is_offered(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    assert "devcluster up" in "\n".join(told(tmp_path, capsys)["next"])
+    monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
+    assert "devcluster up" not in "\n".join(told(tmp_path, capsys)["next"])

@@ -125,6 +125,17 @@ async def _without_slurm(folder):
     return missing, silent
 
 
+async def test_doctor_says_that_the_configuration_of_the_terminal_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "gone.conf"))
+    step, _ = await _without_slurm(tmp_path)
+    assert (step.name, step.ok, step.seen) == (
+        "slurm",
+        False,
+        f"SLURM_CONF names {tmp_path}/gone.conf, which is not there",
+    )
+    assert step.todo.startswith("Run `unset SLURM_CONF`")
+
+
 async def test_doctor_names_a_private_slurm_for_root_where_there_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(workstation_place, "is_root", lambda: True)
     missing, silent = await _without_slurm(tmp_path)

@@ -78,6 +78,9 @@ def test_a_devcluster_that_runs_is_told_before_a_workstation(served, monkeypatch
     assert main.main(["serve"]) == 0
     told = capsys.readouterr().err
     assert told.index("export SLURM_CONF=/srv/d/etc/slurm.conf") < told.index("slurm-agent-tools workstation up")
+    monkeypatch.setattr(workstation_place, "is_root", lambda: True)
+    assert main.main(["serve"]) == 0
+    assert "devcluster up" not in capsys.readouterr().err
 
 
 def test_a_workstation_that_is_not_up_is_told_by_serve(served, monkeypatch, capsys, tmp_path):

@@ -49,7 +49,9 @@ def test_a_dependency_on_a_start_or_on_a_job_that_is_gone_takes_over_nothing():
     assert slots(job("5", "RUNNING"), job("6", dependency="after:5"), job("7", dependency="afterok:2")) == 3
 
 
-@pytest.mark.parametrize("dependency", ["afterany:1_0(unfulfilled)", "aftercorr:1_*", "afterany:1?after:5", "afterok:1+1"])
+@pytest.mark.parametrize(
+    "dependency", ["afterany:1_0(unfulfilled)", "aftercorr:1_*", "afterany:1?after:5", "afterok:1+1"]
+)
 def test_a_job_that_may_run_beside_what_it_names_takes_over_nothing(dependency):
     assert slots(job("5", "RUNNING"), job("1_[1%1]"), job("1_0", "RUNNING"), job("2", dependency=dependency)) == 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -140,7 +141,20 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
     ]
 
 
+def _gone(place: Transport) -> list[CheckStep]:
+    """That the configuration of this terminal is not there, of which Slurm's commands say nothing and wait."""
+    conf = os.environ.get("SLURM_CONF", "")
+    mine = isinstance(place, LocalTransport) and bool(conf) and place.key == str(Path(conf).resolve())
+    if not mine or Path(conf).exists():
+        return []
+    seen = f"SLURM_CONF names {sanitize.line(conf)}, which is not there"
+    todo = f"{devcluster_place.hint()}Run `unset SLURM_CONF`, or bring up again what it belonged to."
+    return [CheckStep("slurm", ok=False, seen=seen, todo=todo)]
+
+
 async def _commands(place: Transport) -> list[CheckStep]:
+    if gone := _gone(place):
+        return gone
     done = await place.runner.run(["sinfo", "--version"])
     own = workstation_place.offer()
     here = f"{devcluster_place.hint()}{own[0].upper()}{own[1:]}. Else set {PREFIX}SLURM__BIN_DIR or"

@@ -44,10 +44,14 @@ _TUTORIAL = {
 CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "train.py", "search": "train.py"}
 """The packaged campaigns, by what they are an example of, and the program that each runs."""
 
-_NEXT = (
-    "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
+_A_SLURM = (
     "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own,",
     "slurm-agent-tools devcluster up --yes        # or a private Slurm to try things on, for root as well",
+)
+
+_NEXT = (
+    "slurm-agent-tools doctor                     # does all of it work? what does not, and what to do",
+    *_A_SLURM,
     "{opened}. Then ask:",
     f"  Submit {_EXAMPLE}, wait for it, and save its metrics as the result `example`.",
 )
@@ -126,10 +130,15 @@ def _campaign_files(kind: str) -> dict[str, str | None]:
 
 
 def _next(clients: Sequence[str], *, tutorial: bool) -> tuple[str, ...]:
-    opened = "Open this folder in your client (VS Code, `claude`): the server is found by its client file"
-    if all(CLIENTS[name].personal for name in clients):
-        opened = "Start your client anew, once its own file has the lines above"
-    steps = (line.format(opened=opened) for line in _NEXT)
+    titles = [CLIENTS[name].title for name in clients if CLIENTS[name].config]
+    personal = any(CLIENTS[name].personal for name in clients)
+    ways = [f"Open this folder in your client ({', '.join(titles)}): the server is found by its client file"] * bool(
+        titles
+    )
+    ways += ["Start your client anew, once its own file has the lines above"] * personal
+    opened = "; or: ".join(ways or ["Open this folder in your client"])
+    known = bool(os.environ.get("SLURM_CONF"))
+    steps = (line.format(opened=opened) for line in _NEXT if not (known and line in _A_SLURM))
     return (*steps, *((_BROKEN,) if tutorial else ()), *_LATER)
 
 

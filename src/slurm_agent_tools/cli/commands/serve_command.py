@@ -81,8 +81,10 @@ def _no_slurm(settings: Settings) -> str | None:
     named = settings.clusters or settings.slurm.conf or settings.slurm.bin_dir
     if named or workstation_place.other_slurm() or (shutil.which("sbatch") or "/usr/bin/sbatch") != "/usr/bin/sbatch":
         return None
-    own = workstation_place.offer()
-    return f"No Slurm is known here. {devcluster_place.hint()}{own[0].upper()}{own[1:]}"
+    own, runs = workstation_place.offer(), devcluster_place.hint()
+    if runs and workstation_place.is_root():  # what root is offered is another devcluster
+        return f"No Slurm is known here. {runs.strip()}"
+    return f"No Slurm is known here. {runs}{own[0].upper()}{own[1:]}"
 
 
 def _with(settings: Settings, given: dict[str, object]) -> Settings:

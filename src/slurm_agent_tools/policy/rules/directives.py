@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
 from difflib import get_close_matches
 
-from slurm_agent_tools.models.geometry import types_of_gpus
+from slurm_agent_tools.models.geometry import OF_GPUS, types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
@@ -79,7 +79,8 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
         request = _read_on(reading_of(plan), request)
     spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
-    spoken += [*_disallowed(request, policy), *_typed(request), *_raised(request, policy)]
+    spoken += [*_disallowed(request, policy), *_raised(request, policy)]
+    spoken += _typed(request) if len(request.find(*OF_GPUS)) > 1 else []
     if not spoken:
         return passed("Every option of the script is understood and allowed.", len(request.directives))
     if len(spoken) == 1:

@@ -98,7 +98,10 @@ def _smoke_run(plan: PlannedRequest, policy: Policy, ladder: Ladder) -> str:
     more += [("array", first) for first in _first_task(plan)]
     if ladder.smoke_partition is not None and ladder.smoke_partition != plan.resources.partition:
         more.append(("partition", ladder.smoke_partition))
-    named = f"shorten {', '.join(ladder.lengths)}" if ladder.lengths else f"say its length in the script, like `{FORM}`"
+    named = f"shorten {', '.join(ladder.lengths)}"
+    if not ladder.lengths:
+        named = f"name in the script what makes a run long, an option, a variable or a key, as in `{FORM}`;"
+        named += " then shorten it"
     advice = note(f"{named}; change nothing else. Behind a run that passes, make this call again.")
     return "\n".join([call_again("stage", "smoke", *more), advice])
 
