@@ -192,12 +192,18 @@ def test_of_many_requests_at_once_no_more_than_the_limit_get_a_ticket_whatever_p
     assert sum(bool(answer.get("word")) for answer in answers) == 3
 
 
-def test_a_job_that_was_judged_to_wait_for_another_waits_for_it(site: SiteOnCluster):
+def behind_one(site: SiteOnCluster) -> tuple[Place, str, str]:
+    """A project of which one job is in the queue, that job, and the script of the next one."""
     place = project(site)
     assert sbatch(place, f"--comment={ticket(site, place)}")[0]
     first = site.administrator("squeue", "-h", "-o%A").strip()
     script = f"{SCRIPT}echo next\n"
     (place.project / "job.sh").write_text(script)
+    return place, first, script
+
+
+def test_a_job_that_was_judged_to_wait_for_another_waits_for_it(site: SiteOnCluster):
+    place, first, script = behind_one(site)
     after = f"afterany:{first}"
     comment = f"--comment={ticket(site, place, arguments={'script': 'job.sh', 'dependency': after})}"
     for words in ((), (f"--dependency=afterany:{first}?afternotok:{first}",), ("--dependency=singleton",)):
@@ -211,11 +217,7 @@ def test_a_job_that_was_judged_to_wait_for_another_waits_for_it(site: SiteOnClus
 
 
 def test_a_job_that_was_judged_to_wait_for_none_waits_for_none(site: SiteOnCluster):
-    place = project(site)
-    assert sbatch(place, f"--comment={ticket(site, place)}")[0]
-    first = site.administrator("squeue", "-h", "-o%A").strip()
-    script = f"{SCRIPT}echo next\n"
-    (place.project / "job.sh").write_text(script)
+    place, first, script = behind_one(site)
     comment = f"--comment={ticket(site, place)}"
     went, said = sbatch(place, comment, f"--dependency=afterany:{first}", script=script)
     assert (went, "dependency is not that of its ticket" in said) == (False, True), said

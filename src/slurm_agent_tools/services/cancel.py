@@ -114,7 +114,7 @@ async def _refusal(context: ClusterContext, view: JobView, run: Submission | Non
 async def _crowded(context: ClusterContext, job_id: JobId) -> RuleDecision | None:
     """Why this link of a chain has to stay: what waits for its end alone would run beside what it waits for itself."""
     most = context.policy.policy.limits.max_concurrent_jobs
-    now = claims(job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active)
+    now = claims(job for job in context.slurm.mine(await context.slurm.queue()) if job.active)
     then = count_slots([claim for claim in now if claim.base != job_id.base])
     if then <= max(most, count_slots(now)):
         return None
