@@ -120,7 +120,7 @@ class HttpServer(uvicorn.Server):
         """Begin to answer. asyncio makes the queue of those who wait as short as what it accepts at once: too short."""
         await super().startup(sockets)
         for made in sockets or ():
-            made.listen(connections.QUEUE)
+            made.listen(listener.QUEUE)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
         """Note the signal; a second one changes nothing, since the end is bounded anyway."""

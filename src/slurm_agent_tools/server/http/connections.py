@@ -24,9 +24,6 @@ LARGEST_HEAD = 16 * 1024
 _AT_ONCE = 100
 """Connections that are accepted in one turn of the loop, before any of them is counted: each holds a file."""
 
-QUEUE = 4096
-"""Connections that wait in the kernel until they are accepted. A Unix socket refuses at once where it is full."""
-
 HELD_BY = "slurm_agent_tools.connection"  # in the state of each request
 
 NO_ACCOUNT = -1

@@ -66,7 +66,8 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 _LONGEST_PATH = 100  # the kernel takes 107 bytes
 
-_BACKLOG = 100
+QUEUE = 4096
+"""Connections that wait in the kernel until they are accepted. A Unix socket refuses at once where it is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _on_every_name(address: Address) -> list[socket.socket]:
 def _bound_to(ip: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
-        return socket.create_server((ip, port), family=family, backlog=_BACKLOG)
+        return socket.create_server((ip, port), family=family, backlog=QUEUE)
     except OSError as error:
         name = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
         raise _wrong(name, f"cannot be listened on: {error.strerror}", "Use another port.") from error
@@ -208,7 +209,7 @@ def _bound(path: Path) -> Iterator[socket.socket]:
         try:
             made.bind(str(path))  # in a folder that only this user can enter
             path.chmod(0o600)
-            made.listen(_BACKLOG)
+            made.listen(QUEUE)
         except OSError as error:
             raise _wrong(f"unix:{path}", f"cannot be made: {error.strerror}", "Use another path.") from error
         mine = path.stat().st_ino
