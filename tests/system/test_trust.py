@@ -65,7 +65,7 @@ async def test_a_hostile_job_is_told_as_data_over_both_faces(fresh: Place) -> No
     assert code == 0
     for body in (waited, analysed, status, over_cli):
         check(body)
-    assert set(over_cli["data_only"]) <= set(schemas.REPLIES["analyze_log"].written_by_others)
+    assert set(over_cli["data_only"]) <= set(schemas.replies()["analyze_log"].written_by_others)
     text = fresh.run([sys.executable, "-m", "slurm_agent_tools", "wait-for-job", "--job-id", job]).stdout
     assert not HIDDEN.search(text.decode().replace("\n", ""))
     assert not [line for line in text.decode().splitlines() if line.startswith("verdict")]

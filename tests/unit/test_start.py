@@ -1,4 +1,4 @@
-"""What the command line loads for one tool: modules and models are counted, which is most of what a start costs."""
+"""What a start loads: modules and models are counted, which is most of what it costs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import subprocess
 import sys
 
-from benchmarks import cli
+from benchmarks import cli, start
 
 COUNTS = """
 import json, sys
 from slurm_agent_tools.cli import main
-code = main.main(["get_status", *sys.argv[1:]])
+code = main.main(sys.argv[1:])
 from pydantic import BaseModel
 def below(kind):
     for one in kind.__subclasses__():
@@ -29,24 +29,39 @@ UNUSED = {
 }  # fmt: skip
 
 
-def loaded(*words: str) -> tuple[set[str], int]:
-    """The modules after get_status on an idle cluster, and how many models of ours were made."""
+ANSWERS = {
+    f"slurm_agent_tools.models.{name}"
+    for name in (
+        "backend_answer", "campaign_answer", "diagnosis_answer", "fleet_answer", "plan_answer", "report", "result",
+        "status_answer", "submission_answer", "sync_answer",
+    )
+}  # fmt: skip
+
+
+def loaded(*words: str, said: str = "") -> tuple[set[str], int]:
+    """The modules after a command on an idle cluster to which `said` was said, and how many models of ours were made."""
     with cli.idle_cluster() as (folder, env, _):
-        done = subprocess.run(
-            [sys.executable, "-c", COUNTS, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60
-        )
+        argv = [sys.executable, "-c", COUNTS, *words]
+        done = subprocess.run(argv, cwd=folder, env=env, input=said, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-500:]
+    assert not said or "serverInfo" in done.stdout
     found = json.loads(done.stderr)
     return set(found["modules"]), found["models"]
 
 
 def test_get_status_makes_few_models_and_loads_few_modules() -> None:
-    modules, models = loaded("--json")
+    modules, models = loaded("get_status", "--json")
     assert modules & UNUSED == set()
     assert len([name for name in modules if name.startswith("slurm_agent_tools")]) <= 95
     assert models <= 70
 
 
 def test_text_that_goes_into_a_pipe_is_not_drawn() -> None:
-    modules, _ = loaded("--text")
+    modules, _ = loaded("get_status", "--text")
     assert "rich" not in modules
+
+
+def test_a_server_says_hello_before_it_loads_the_shapes_of_its_answers() -> None:
+    modules, _ = loaded("serve", said=json.dumps(start.INITIALIZE) + "\n")
+    assert "slurm_agent_tools.server.mcp_server" in modules
+    assert modules & ANSWERS == set()

@@ -9,41 +9,46 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from slurm_agent_tools.models import (
-    backend_answer,
-    campaign_answer,
-    diagnosis_answer,
-    fleet_answer,
-    plan_answer,
-    report,
-    result,
-    shapes,
-    status_answer,
-    submission_answer,
-    sync_answer,
-)
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, Reply
 
 Schema = dict[str, Any]
 
-REPLIES: Mapping[str, type[shapes.Reply]] = {
-    "get_status": status_answer.StatusReply,
-    "validate_config": submission_answer.ValidateReply,
-    "generate_script": submission_answer.GenerateReply,
-    "submit_job": submission_answer.SubmitReply,
-    "wait_for_job": report.WaitReply,
-    "analyze_log": diagnosis_answer.AnalyzeReply,
-    "save_result": result.SaveReply,
-    "compare_results": result.CompareReply,
-    "cancel_job": submission_answer.CancelReply,
-    "sync_files": sync_answer.SyncReply,
-    "choose_backend": backend_answer.ChooseReply,
-    "get_campaign": campaign_answer.CampaignReply,
-    "advance_campaign": campaign_answer.CampaignReply,
-    "plan_jobs": plan_answer.PlanReply,
-    "get_fleet": fleet_answer.FleetReply,
-}
+
+@cache
+def replies() -> Mapping[str, type[Reply]]:
+    """The shape of each tool's answer, loaded when first asked for: a server says hello without any of them."""
+    from slurm_agent_tools.models import (
+        backend_answer,
+        campaign_answer,
+        diagnosis_answer,
+        fleet_answer,
+        plan_answer,
+        report,
+        result,
+        status_answer,
+        submission_answer,
+        sync_answer,
+    )
+
+    return {
+        "get_status": status_answer.StatusReply,
+        "validate_config": submission_answer.ValidateReply,
+        "generate_script": submission_answer.GenerateReply,
+        "submit_job": submission_answer.SubmitReply,
+        "wait_for_job": report.WaitReply,
+        "analyze_log": diagnosis_answer.AnalyzeReply,
+        "save_result": result.SaveReply,
+        "compare_results": result.CompareReply,
+        "cancel_job": submission_answer.CancelReply,
+        "sync_files": sync_answer.SyncReply,
+        "choose_backend": backend_answer.ChooseReply,
+        "get_campaign": campaign_answer.CampaignReply,
+        "advance_campaign": campaign_answer.CampaignReply,
+        "plan_jobs": plan_answer.PlanReply,
+        "get_fleet": fleet_answer.FleetReply,
+    }
+
 
 _DEFS = "#/$defs/"
 

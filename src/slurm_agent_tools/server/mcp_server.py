@@ -341,7 +341,7 @@ def _published(name: str, tool: catalogue.Tool, prefix: str) -> Tool:
         title=tool.title,
         description=_prefixed(tool.description, prefix),
         input_schema=schemas.input_schema(tool.ask),
-        output_schema=schemas.output_schema(schemas.REPLIES[tool.name]),
+        output_schema=schemas.output_schema(schemas.replies()[tool.name]),
         _meta=chat_views.of_tool(tool.name),
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,

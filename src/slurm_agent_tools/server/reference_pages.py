@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
-from slurm_agent_tools.api.schemas import REPLIES, Schema, full_schema, input_schema
+from slurm_agent_tools.api.schemas import Schema, full_schema, input_schema, replies
 from slurm_agent_tools.models import (
     backend_answer,
     campaign_answer,
@@ -121,7 +121,7 @@ stands in the user's file below `[projects."/path/of/the/project"]`. Durations a
 def tools() -> str:
     """The page of the tools, in Markdown."""
     shapes: dict[str, Schema] = {}
-    for reply in REPLIES.values():
+    for reply in replies().values():
         shapes |= full_schema(reply)["$defs"]
     sections = [*map(_tool, TOOLS), "## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
     return "\n".join([_TOOLS_HEAD, *sections])
@@ -167,7 +167,7 @@ def _tool(tool: Tool) -> str:
         f"| `{name}` | {_kind(node)} | {_default(node, required=name in required)} | {node.get('description', '')} |"
         for name, node in asked["properties"].items()
     ]
-    reply = REPLIES[tool.name]
+    reply = replies()[tool.name]
     answer = full_schema(reply)
     lines = [
         f"## {tool.name}\n",
