@@ -26,12 +26,20 @@ BEYOND = [
     "special --gpus=h100:4 --gpus-per-node=a100:4 -N1 --mem-per-gpu=16G",  # where a node has both: (1,131072,8)
     "special -N1 -n1 --gpus-per-task=h100:4 --gres=gpu:a100:4 --mem=64G",  # the same
     "three --gpus=1 -n12 --ntasks-per-socket=1 --mem=1G",  # 24.11, 26.05, of -n6: 3 GPUs on three nodes
+    "special -N1 -n1 --gpus=1 --cpus-per-gpu=1 --ntasks-per-core=60 --mem-per-cpu=15G",  # 24.11, 26.05: (60,921600,1)
+    "special -N1 -n1 --gpus-per-task=h100:4 --cpus-per-gpu=1 --mem-per-gpu=16G",  # 22.05: 8 GPUs
+    "three -w{pre}gpu01,{pre}spec01 --contiguous --gres=gpu:2 --mem=32G",  # 22.05: gpu02 as well
+    "three -N2-3 -w{pre}gpu01,{pre}gpu02,{pre}spec01 --gpus=4 --cpus-per-gpu=8 --mem-per-cpu=2G",  # 24.11, 26.05: 48G for 1
+    "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem=64G",  # 22.05: 1 GPU
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",
     "gpu --gpus-per-node=2 -N2 --cpus-per-gpu=4 --mem-per-cpu=4G",
     "gpu --gpus=2 --constraint=a100 --mem-per-gpu=16G",
     "three --gpus=1 --ntasks-per-gpu=3 -n9 --mem-per-gpu=16G",  # 24.11, 26.05: three GPUs, which are free
+    "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem-per-gpu=16G",
+    "gpu -N1 -n2 --gpus=2 --ntasks-per-socket=1 --mem=16G",
+    "gpu -n1 --gpus=2 --mem=32G",
 ]
 # Words of a job, whether it has a ticket, and the change: what it gave.
 CHANGES = [
@@ -71,6 +79,17 @@ def test_what_slurm_gives_more_of_than_the_words_say_is_refused(site: Site, word
 def test_what_is_like_it_and_within_the_limits_is_let_in(site: Site, words: str):
     job, said = answered(site, words)
     assert job is not None, said
+
+
+@pytest.mark.parametrize("ticket", [False, True])
+def test_gpus_of_a_job_come_on_no_more_nodes_than_were_counted(site: Site, ticket: bool):
+    """With a way for sockets 24.11 else gave a GPU on each of two nodes, and all of the memory there again."""
+    asked = ("--partition=gpu", "-n1", "--gpus=2", "--mem=32G", "--time=5")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, "-mcyclic:block", "--hold", *more)
+    assert job is not None, said
+    shown = site.place.run(["scontrol", "--oneliner", "show", "job", job]).stdout
+    assert re.search(rb" NumNodes=1(?:-1)? ", shown), shown
 
 
 @pytest.mark.parametrize(("words", "ticket", "change"), CHANGES)

@@ -124,23 +124,28 @@ local function counted(get)
     of_socket = positive(of_gpus(get("tres_per_socket"))),
     tasks_per_gpu = positive(get("ntasks_per_tres")) or positive(get("ntasks_per_gpu")),
     tasks_per_node = positive(get("ntasks_per_node")),
-    tasks_per_part = get("ntasks_per_socket") or get("ntasks_per_core") or get("ntasks_per_board"),
+    tasks_per_part = positive(get("ntasks_per_socket")) or positive(get("ntasks_per_core")) or positive(get("ntasks_per_board")),
     cpus_per_task = positive(get("cpus_per_task")) or 1,
     cpus_per_gpu = of_gpus(get("cpus_per_tres")) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
     cpus_per_node = get("pn_min_cpus") or 0,
   }
+  if shape.of_task and get("cpus_per_tres") and not positive(get("cpus_per_task")) then -- as sbatch writes them
+    shape.cpus_per_task = math.max(1, shape.cpus_per_gpu * shape.of_task)
+  end
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
   local guessed, cpus = get("num_tasks_guessed"), get("min_cpus") or 0
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
-  local listed, least = count_nodes(get("req_nodes")), nodes
+  local listed, least, unlisted = count_nodes(get("req_nodes")), nodes, nodes
   nodes = math.max(nodes, listed)
   if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
   local ranged = limit ~= nil and limit ~= named -- sbatch of 24.11 writes the fewest nodes of tasks by node itself
   if tasks and shape.tasks_per_node and not (named and limit) then
-    nodes = math.max(nodes, ceil(tasks, shape.tasks_per_node))
+    unlisted = math.max(unlisted, ceil(tasks, shape.tasks_per_node))
+    nodes = math.max(nodes, unlisted)
   end
   shape.named_more = listed > least -- all of them: no node has to have a task of its own
   shape.ranged, shape.least_nodes = ranged, least -- of more nodes in a list than -N says, Slurm takes so many
+  shape.unlisted_nodes = unlisted
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
@@ -160,7 +165,12 @@ local function counted(get)
       shape.tasks = ceil(gpus, shape.of_task)
     end
   end
+  -- Of GPUs of the job that are not those of its tasks 24.11 and 26.05 give the more of both, or those of fewer (measured).
+  shape.unequal = tasks and not guessed and shape.of_job and shape.of_task and shape.of_job ~= shape.of_task * tasks
   shape.even = not tasks and not (shape.tasks_per_gpu or shape.of_task)
+  -- Of --gpus with --gpus-per-task and -c the CPUs of all tasks are not told, and 22.05 may give the GPUs of fewer (measured).
+  shape.fewer_tasks = shape.of_task and not get("cpus_per_tres")
+    and (shape.of_job and shape.cpus_per_task > 1 or not shape.of_job and not guessed and cpus < shape.tasks * shape.cpus_per_task)
 
   local most = limit or math.huge
   if tasks and not guessed then most = math.min(most, math.max(tasks, shape.tasks)) end
@@ -175,6 +185,9 @@ local function counted(get)
   local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu)
   if filled and not shape.of_job and not ranged then most = math.min(most, nodes) end
   shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
+  if not tasks and not limit and cpus > shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes then
+    most = math.max(most, cpus) -- only a program of its own asks so: 24.11 takes nodes for these CPUs (measured)
+  end
   shape.most_nodes = math.max(nodes, most)
   -- Slurm gives each node the CPUs of all tasks that may be on it, however few tasks there are.
   shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
@@ -205,6 +218,9 @@ local function gpu_bounds(shape)
     if slots > 0 then return shape.of_task, math.max(gpus, shape.of_task * slots * most) end
   end
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
+  if shape.fewer_tasks or shape.unequal then
+    return math.min(gpus, shape.of_task), math.max(gpus, shape.unequal and shape.of_task * shape.tasks or 0)
+  end
   if most == 1 then return gpus, gpus end
   -- Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured); so it does of more
   -- tasks than --gpus has GPUs for, by --ntasks-per-gpu or with one on each node of --ntasks-per-node or --ntasks-per-socket.
@@ -246,10 +262,10 @@ local function by_cpu(size, shape, fewest)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
   local _, most = gpu_bounds(shape)
-  local of_all = gpu * (most - fewest * (shape.nodes - 1)) -- but for those that are on other nodes, whatever happens
+  local of_all = gpu * (most - fewest * (shape.unlisted_nodes - 1)) -- but for those that are on other nodes, whatever happens
   if shape.most_nodes > 1 and not shape.of_node and not shape.of_socket then
     -- Later versions give each node the CPUs of the one with the most GPUs (measured on 24.11 and 26.05).
-    local largest = math.max(1, shape.gpus - fewest * math.max(1, shape.nodes - 1))
+    local largest = math.max(1, shape.gpus - fewest * math.max(1, shape.unlisted_nodes - 1))
     gpu = math.max(gpu, size * on_cores(shape.cpus_per_gpu) * largest / fewest)
   end
   if shape.of_task and shape.most_nodes > 1 then
@@ -356,6 +372,33 @@ end
 local function check_sockets(found, get)
   if get("tres_per_socket") ~= nil then
     refuse(found, "gpus", "GPUs for each socket may be more than they show; write " .. REMEDY.gpus)
+  end
+end
+
+-- Options and fields of which Slurm gives more together than is counted of each (measured). What is numbers of a
+-- submission alone, no command of Slurm's sends so.
+local function check_together(found, get, shape)
+  if shape.tasks_per_part and shape.gpus > 0 and (shape.cpus_per_gpu > 0 or get("min_mem_per_cpu")) then -- 24.11, 26.05
+    refuse(found, "directives", "tasks for each socket or core bring CPUs for each GPU; ask with --ntasks-per-node")
+  end
+  if shape.cpus_per_gpu > 0 and string.find(string.lower(get("tres_per_task") or ""), "gpu[:=]%d*%a") then -- 22.05
+    refuse(found, "gpus", "GPUs of a type for each task with CPUs for each GPU may be more; write " .. REMEDY.gpus)
+  end
+  local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
+  if shape.tasks_per_gpu and not tasks and shape.gpus == 0 then -- 24.11, 26.05
+    refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
+  end
+  if tasks and shape.of_task and cpus > tasks * shape.cpus_per_task then -- 22.05
+    refuse(found, "gpus", "there are more CPUs than those of the tasks, and may be GPUs for them; write " .. REMEDY.gpus)
+  end
+end
+
+-- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
+-- --distribution names a way for sockets, which is not told here (measured).
+local function keep_to_nodes(job)
+  local shape = shape_of(function(field) return stated(job, field) end)
+  if shape.of_job and not shape.tasks_per_node and not stated(job, "max_nodes") and shape.most_nodes < 1e9 then
+    job.max_nodes = shape.most_nodes
   end
 end
 
@@ -471,6 +514,11 @@ local function is_bound(source)
   return has_flag(source, ENFORCE_BINDING)
 end
 
+-- Of nodes that are named Slurm 22.05 takes all that are between them as well (measured).
+local function takes_between(source)
+  return stated(source, "contiguous") == 1 and stated(source, "req_nodes") ~= nil
+end
+
 -- Options by which a job takes more than it shows, beside --exclusive.
 local function check_hidden(found, source)
   if is_spread(source) then
@@ -483,6 +531,9 @@ local function check_hidden(found, source)
     if string.find(stated(source, field) or "", "*", 1, true) then
       refuse(found, "directives", option .. " with a number of nodes takes more than it shows; ask with --nodes")
     end
+  end
+  if takes_between(source) then
+    refuse(found, "directives", "--contiguous with --nodelist takes all nodes between those named; leave one out")
   end
   for field, option in pairs(OF_SYSTEM) do
     if stated(source, field) ~= nil then
@@ -569,6 +620,7 @@ local function judge_submission(job, parts)
   check_gpus(found, shape)
   check_sockets(found, get)
   check_types_of_gpus(found, get)
+  check_together(found, get, shape)
   check_words_of_gpus(found, job)
   check_time(found, minutes)
   check_exclusive(found, get("shared"))
@@ -709,6 +761,7 @@ function slurm_job_submit(job, parts, uid)
     local long = check_length(job)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
+    if code == slurm.SUCCESS then keep_to_nodes(job) end
     job.requeue = 0
     return code
   end)

@@ -276,6 +276,9 @@ local function never_with_a_ticket(found, source)
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding is in no ticket; leave it out")
   end
+  if takes_between(source) then
+    refuse(found, "directives", "--contiguous with --nodelist is in no ticket; leave one out")
+  end
 end
 
 -- A job that waits for another was counted as none beside it, and one that waits for this one as none beside this.
@@ -303,6 +306,7 @@ local function judge_with_ticket(job, most)
   over_gpus(found, shape, most)
   check_words_of_gpus(found, job)
   check_types_of_gpus(found, get)
+  check_together(found, get, shape)
   check_sockets(found, get)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")

@@ -7,6 +7,7 @@ without `--nodes` may get one GPU on each of several nodes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -29,6 +30,7 @@ class Geometry:
     most_nodes: int
     tasks: int
     tasks_on_node: int
+    unlisted_nodes: int  # without those that only --nodelist names: later versions take as many of them as -N says
     cpus: int
     most_cpus: int
     gpus: int
@@ -46,7 +48,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     if gpus:
         tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
-    fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
+    fewest, most_gpus = _gpu_bounds(request, most, tasks, gpus, partition) if gpus else (0, 0)
     if request.gpus and gpus and most > 1 and not request.gpus_per_node:
         most_gpus = max(most_gpus, _gpus_of_later_versions(request, tasks, most))
     if request.cpus_per_gpu and gpus and most > 1 and not request.gpus_per_node and not request.gpus_per_socket:
@@ -66,6 +68,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         most_nodes=most,
         tasks=tasks,
         tasks_on_node=_tasks_on_node(request, most, tasks),
+        unlisted_nodes=_nodes(request, named=request.nodes is None),
         cpus=_cpus(request, nodes, tasks, gpus),
         most_cpus=_cpus(request, most, tasks, most_gpus),
         gpus=gpus,
@@ -105,6 +108,31 @@ def types_of_gpus(request: JobRequest) -> dict[str, str]:
         if kinds:
             named[option] = ",".join(kinds)
     return named if len(set(named.values())) > 1 else {}
+
+
+TOGETHER = ("ntasks-per-socket", "ntasks-per-core", "gpus-per-task", "contiguous", "deadline")
+"""Options of which more_together tells something, where they stand beside others."""
+
+
+def more_together(request: JobRequest, partition: Partition | None = None) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Options that take more together than is counted of each (measured), and what to ask for instead."""
+    asked = with_cpus_of_gpus(request, partition)
+    named = {directive.option: directive.value or "" for directive in request.directives}
+    parts = tuple(name for name in ("ntasks-per-socket", "ntasks-per-core") if name in named)
+    gpus = request.gpus or request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket
+    if parts and (gpus or request.ntasks_per_gpu) and (asked.cpus_per_gpu or request.memory_per_cpu is not None):
+        beside = next((name for name in ("cpus-per-gpu", "mem-per-cpu") if name in named), "gpus")
+        yield (
+            (*parts, beside),
+            "ask with --ntasks-per-node",
+        )  # 24.11, 26.05: a node gets the CPUs of all that it may have
+    if asked.cpus_per_gpu and re.search(r"[a-z]", named.get("gpus-per-task", "").lower()):
+        beside = "cpus-per-gpu" if "cpus-per-gpu" in named else "gpus-per-task"
+        yield tuple(dict.fromkeys(("gpus-per-task", beside))), "ask with --gpus-per-node"  # 22.05: GPUs for each CPU
+    if "contiguous" in named and "nodelist" in named:
+        yield ("contiguous", "nodelist"), "leave one out"  # 22.05: all nodes between those that are named
+    if "deadline" in named and request.dependency:  # 26.05 ends it while another runs whose place it holds
+        yield ("deadline", "dependency"), "leave one out"
 
 
 def number(request: JobRequest, *options: str) -> int | None:
@@ -225,7 +253,7 @@ def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partitio
     bounds, spread = [UNBOUNDED], request.find("extra-node-info", "spread-job")  # -B also stands for -n
     if request.nodes_max is not None:
         bounds.append(request.nodes_max)
-    if request.ntasks is not None:
+    if request.ntasks is not None and not (request.gpus and request.nodes is None and _is_by_sockets(request)):
         bounds.append(max(request.ntasks, tasks))
     elif request.ntasks_per_node and not _is_ranged(request):  # sbatch says -n, from both
         bounds.append(max(request.ntasks_per_node * nodes, tasks))
@@ -244,13 +272,19 @@ def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partitio
     return max(nodes, min(bounds))
 
 
-def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
+def _gpu_bounds(request: JobRequest, most: int, tasks: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
     """(fewest GPUs on one node, most GPUs in all). A task's GPUs stay on one node; all others may be scattered."""
     if request.gpus_per_node:
         return request.gpus_per_node, gpus if request.gpus is not None else max(gpus, request.gpus_per_node * most)
     if request.gpus_per_socket and request.gpus is None:  # a node may give fewer than its sockets ask for (measured)
         sockets = number(request, "sockets-per-node") or 1
         return request.gpus_per_socket, max(gpus, request.gpus_per_socket * sockets * most)
+    if request.gpus and request.gpus_per_task:
+        known = request.ntasks is not None or (request.ntasks_per_node and not _is_ranged(request))
+        of_tasks = request.gpus_per_task * tasks if known else gpus
+        fewer = (request.cpus_per_task or 1) > 1 and request.cpus_per_gpu is None
+        if fewer or of_tasks != gpus:  # 22.05 may give the GPUs of fewer tasks, 24.11 and 26.05 the more (measured)
+            return min(request.gpus_per_task, gpus), max(gpus, of_tasks)
     together = _gpus_together(request)
     if request.gpus_per_task and _has_cpus_counted_as_tasks(request):
         return request.gpus_per_task, max(gpus, request.gpus_per_task * (number(request, "mincpus") or 0) * most)
@@ -297,6 +331,11 @@ def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
 def _is_ranged(request: JobRequest) -> bool:
     """Whether -N leaves Slurm a choice."""
     return request.nodes_max is not None and request.nodes_max != request.nodes
+
+
+def _is_by_sockets(request: JobRequest) -> bool:
+    """Whether --distribution names a way for sockets: of --gpus 24.11 then takes any number of nodes (measured)."""
+    return any(":" in (directive.value or "") for directive in request.find("distribution"))
 
 
 def _is_filled(request: JobRequest) -> bool:

@@ -5,13 +5,14 @@ The pins make it whole: what its script leaves open is stated on the command lin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, named_jobs
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.document import Policy
@@ -115,6 +116,8 @@ def pins(
     added += [_memory_pin(request, policy, chosen, gpus), _time_pin(request, policy, chosen)]
     if gpus:
         added.append(_nodes_pin(request, gpus, chosen, known=partitions is not None))
+    if request.dependency:
+        added.append(_dependency_pin(request.dependency))
     if priority is not None:
         added.append(_priority_pin(request, policy, priority))
     return tuple(pin for pin in added if pin is not None)
@@ -181,6 +184,13 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
     what = "the GPU and all tasks" if gpus == 1 else f"the {gpus} GPUs"
     more = "each node would hold the stated memory" if sized else "each node would bring GPUs of its own"
     return Pin("--nodes=1", f"keeps {what} on one node; spread, {more}")
+
+
+def _dependency_pin(text: str) -> Pin | None:
+    """Of several jobs one may fail while others run: a link that Slurm then removed would let what follows it begin."""
+    if len(named_jobs(text)) < 2 or not re.search(r"after(?:ok|notok|corr):", text):
+        return None
+    return Pin("--kill-on-invalid-dep=no", "it stays in its place while a job that it waits for still runs")
 
 
 def _priority_pin(request: JobRequest, policy: Policy, priority: str | None) -> Pin | None:

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.geometry import geometry, types_of_gpus
+from slurm_agent_tools.models.geometry import geometry, more_together, types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import (
@@ -47,35 +47,17 @@ def ceilings(
 
     Raises InputError for one that no ticket can be for.
     """
-    if request.components > 1:
-        raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
-    if any(_PARTS.search(d.value or "") for d in request.find("gres", "tres-per-task")):
-        raise InputError("gres", None, "asks for parts of GPUs, for which there is no ticket")
-    if request.gpus_per_socket:  # Slurm may give those of more sockets than the job names
-        hint = "Write #SBATCH --gpus-per-node."
-        raise InputError(
-            "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
-        )
-    if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
-        raise InputError(
-            "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
-        )
-    if any("{" in (d.value or "") for d in request.find("nodelist")):
-        hint = "Name the nodes one by one."
-        raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)
-    if typed := types_of_gpus(request):
-        hint = "Name all GPUs by one option."
-        raise InputError("gpus", ", ".join(typed), "name GPUs of different types, which add up", hint=hint)
+    anywhere = Partition(
+        name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
+        gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
+    )  # fmt: skip
+    _no_ticket_for(request, anywhere)
     seconds = request.time_limit
     if seconds is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
     if all(size is None for size in stated):
         raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
-    anywhere = Partition(
-        name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
-        gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
-    )  # fmt: skip
     numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
@@ -100,6 +82,34 @@ def ceilings(
         reservation=_stated(request, "reservation"),
         gres=_gres(request),
     )
+
+
+def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
+    """Raises InputError for what takes more than is counted of it."""
+    if request.components > 1:
+        raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
+    if any(_PARTS.search(d.value or "") for d in request.find("gres", "tres-per-task")):
+        raise InputError("gres", None, "asks for parts of GPUs, for which there is no ticket")
+    if request.gpus_per_socket:  # Slurm may give those of more sockets than the job names
+        hint = "Write #SBATCH --gpus-per-node."
+        raise InputError(
+            "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
+        )
+    if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
+        raise InputError(
+            "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
+        )
+    if any("{" in (d.value or "") for d in request.find("nodelist")):
+        hint = "Name the nodes one by one."
+        raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)
+    if typed := types_of_gpus(request):
+        hint = "Name all GPUs by one option."
+        raise InputError("gpus", ", ".join(typed), "name GPUs of different types, which add up", hint=hint)
+    for options, instead in more_together(request, anywhere):
+        raise InputError(
+            options[0], None, f"takes more with --{options[-1]} than it shows, for which there is no ticket",
+            hint=f"{instead[0].upper()}{instead[1:]}.",
+        )  # fmt: skip
 
 
 def _stated(request: JobRequest, option: str) -> str | None:

@@ -296,7 +296,7 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
     # Where GPUs are spread, another node has a task; with a layout its CPUs come on top (22.05.8, measured).
     beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node
     share = max(of_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
-    others = shape.fewest_gpus * (shape.nodes - 1)  # GPUs that are on other nodes, whatever happens
+    others = shape.fewest_gpus * (shape.unlisted_nodes - 1)  # GPUs that are on other nodes, whatever happens
     return _Memory(total, max(node, by_gpu * (shape.most_gpus - others)), share or None)
 
 
@@ -310,7 +310,7 @@ def _uneven(size: int, request: JobRequest, shape: Geometry) -> int:
         return _share(size * -(-shape.gpus // shape.nodes), shape.fewest_gpus) or 0
     if shape.most_nodes == 1 or not shape.gpus or request.gpus_per_node:
         return 0
-    largest = max(1, shape.gpus - shape.fewest_gpus * max(1, shape.nodes - 1))
+    largest = max(1, shape.gpus - shape.fewest_gpus * max(1, shape.unlisted_nodes - 1))
     return _share(size * largest, shape.fewest_gpus) or 0
 
 

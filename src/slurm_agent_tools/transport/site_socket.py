@@ -54,6 +54,8 @@ PATIENCE = 20.0
 
 _HEAD = struct.Struct("!II")
 
+_FILES = frozenset({"file", "dir", "other", "linked"})
+
 _VERSION = ("device", "inode", "modified", "changed")
 
 _KINDS: Mapping[str, type[AgentToolsError]] = {
@@ -159,9 +161,11 @@ def unpacked_stat(words: Any) -> Stat | None:
         when = datetime.fromtimestamp(modified, UTC)
         numbers = None if version is None else tuple(map(int, version))
         found = Stat(int(size), str(kind)[:20], when, uid, mode, numbers)  # type: ignore[arg-type]  # as looked at below
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, OSError) as error:  # OSError: of a time that no calendar has
         raise BrokenFrame("what it tells of a file cannot be read") from error
-    plain = all(isinstance(one, int | None) for one in (uid, mode))  # they are kept, and anything else is of any size
+    plain = found.kind in _FILES and all(
+        isinstance(one, int | None) for one in (uid, mode)
+    )  # they are kept, and anything else is of any size
     if not plain or (numbers is not None and len(numbers) != len(_VERSION)):
         raise BrokenFrame("what it tells of a file cannot be read")
     return found

@@ -355,3 +355,34 @@ def test_nodes_and_gpus_of_a_job_with_a_ticket_are_not_made_more():
     record |= {"min_mem_per_node": 1024}
     calls = [change(USER, record, **one) for one in (*more, *same)]
     assert admitted(plugin(), *calls) == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+@pytest.mark.parametrize(
+    ("taken", "plain"),
+    [
+        ({"ntasks_per_tres": 64}, {"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}),
+        ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
+        ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
+        ({"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60, "cpus_per_tres": "gres:gpu:1"}, {"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60}),
+        (
+            {"tres_per_task": "gres:gpu:h100:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+        ),
+    ],
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of a core", "a type of GPUs of a task"],
+)  # fmt: skip
+def test_what_takes_more_together_is_refused(
+    source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
+):
+    assert admitted(plugin(source), *(submission(USER, **SMALL, **more) for more in (taken, plain))) == [False, True]
+
+
+def test_gpus_of_a_job_that_are_not_those_of_its_tasks_count_as_the_more_of_both():
+    """By a program of its own 24.11 and 26.05 gave eight GPUs for four, and all memory to one."""
+    eight = {"num_tasks": 9, "min_cpus": 9, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1"}
+    more = {"num_tasks": 1, "min_cpus": 1, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1", "max_nodes": 1}
+    large = {**SMALL, "min_mem_per_node": 64 * 1024, "pn_min_memory": 64 * 1024}
+    same = more | {"num_tasks": 4, "min_cpus": 4}
+    asked = [submission(USER, **SMALL, **eight), submission(USER, **large, **more), submission(USER, **large, **same)]
+    assert admitted(plugin(), *asked) == [False, False, True]

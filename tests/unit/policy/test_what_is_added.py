@@ -104,6 +104,17 @@ def test_a_niceness_longer_than_slurm_takes_is_not_counted():
     assert [low("1234567890"), low("12345678901"), low("7")] == ["--nice=1234567890", "--nice=100", "--nice=100"]
 
 
+@pytest.mark.parametrize(
+    ("dependency", "stays"),
+    [
+        ("afterok:5", False), ("afterany:5:6", False), (None, False), ("afterok:5:6", True), ("afterany:5,afternotok:6", True),
+    ],
+)  # fmt: skip
+def test_a_job_behind_several_is_not_removed_while_one_of_them_runs(dependency: str | None, stays: bool):
+    request = JobRequest(gpus=1, memory_per_gpu=1, time_limit=60, dependency=dependency)
+    assert ("--kill-on-invalid-dep=no" in why(request)) == stays
+
+
 # --- slots --------------------------------------------------------------------------------------------------------
 
 

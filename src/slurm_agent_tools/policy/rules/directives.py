@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
 from difflib import get_close_matches
 
-from slurm_agent_tools.models.geometry import OF_GPUS, types_of_gpus
+from slurm_agent_tools.models.geometry import OF_GPUS, TOGETHER, more_together, types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
@@ -81,6 +81,7 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
     spoken += [*_disallowed(request, policy), *_raised(request, policy)]
     spoken += _typed(request) if len(request.find(*OF_GPUS)) > 1 else []
+    spoken += [_together(request, *one) for one in more_together(request)] if request.find(*TOGETHER) else []
     if not spoken:
         return passed("Every option of the script is understood and allowed.", len(request.directives))
     if len(spoken) == 1:
@@ -117,6 +118,16 @@ def _typed(request: JobRequest) -> list[Judgement]:
     message = f"{options} name GPUs of different types, and the job gets those of both. {_WHY}"
     hint = note("name all GPUs by one option, as in #SBATCH --gpus-per-node=a100:2")
     return [Judgement("deny", message, options, "one type", f"{replace(stated[1:])}\n{hint}", proof(stated))]
+
+
+def _together(request: JobRequest, options: tuple[str, ...], instead: str) -> Judgement:
+    """Options that are allowed alone."""
+    stated = [made for made in request.find(*options) if made.source != "pinned"]
+    names = " and ".join(f"--{name}" for name in options)
+    message = f"{names} take more together than they show. {_WHY}"
+    first = [made for made in stated if made.option == options[0]]
+    remedy = f"{replace(first)}\n{note(f'{instead}.')}"
+    return Judgement("deny", message, names, "one of them", remedy, proof(stated))
 
 
 def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
@@ -210,6 +221,7 @@ DIRECTIVES = Rule(
         Example("two nodes by a feature", ("#SBATCH --gres=gpu:4", "#SBATCH --constraint=a100*2"), "deny"),
         Example("all nodes of a feature", ("#SBATCH --gres=gpu:3", "#SBATCH --nodelist=feature{a100}"), "deny"),
         Example("two types that add up", ("#SBATCH --gpus=h100:4", "#SBATCH --gres=gpu:a100:4"), "deny"),
+        Example("nodes between two", ("#SBATCH --nodelist=n1,n9", "#SBATCH --contiguous"), "deny"),
         Example("whole nodes", ("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", ("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example(

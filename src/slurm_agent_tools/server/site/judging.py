@@ -66,11 +66,12 @@ class SiteJudgement:
                 return _told(await judge(self._context, await self._opened(arguments, claims), None))
         async with self._records.lock:
             items = await self._context.db(self._context.store.open_submissions, self._context.owner)
-            fates = list(zip(items, await self._fates(items), strict=True))
+            # What is released counts by the queue alone, so the look at it comes behind: its job is in there.
+            await self._settle(list(zip(items, await self._fates(items), strict=True)))
             opened = ConcurrentQuestion(partial(self._opened, arguments, claims))
             queue = ConcurrentQuestion(partial(self._context.slurm.queue, fresh=True))
             await ask_all(opened, queue)
-            return await self._judged(opened.value(), claims, fates, dry=words.get("dry") is True)
+            return await self._judged(opened.value(), claims, dry=words.get("dry") is True)
 
     async def _opened(self, arguments: SubmitJob, claims: Claims) -> SubmissionRequest:
         """Read over the caller's connection. Who is slow keeps no other user waiting."""
@@ -81,13 +82,10 @@ class SiteJudgement:
         self._issuer.check(request.data)
         return request
 
-    async def _judged(
-        self, request: SubmissionRequest, claims: Claims, fates: Sequence[tuple[Submission, TicketFate]], *, dry: bool
-    ) -> dict[str, Any]:
+    async def _judged(self, request: SubmissionRequest, claims: Claims, *, dry: bool) -> dict[str, Any]:
         """By the look at the queue that was taken under the lock, behind the look at the tickets."""
         context = self._context
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
-        await self._settle(fates)
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
         snapshot = replace(snapshot, unsettled=tuple(kept))
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)

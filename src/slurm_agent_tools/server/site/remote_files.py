@@ -57,10 +57,11 @@ class RemoteFiles:
         sizes = said.words.get("sizes")
         if sizes is None:
             return None
-        if not isinstance(sizes, list) or len(sizes) != len(parts) or sum(map(int, sizes)) != len(said.body):
+        plain = isinstance(sizes, list) and all(type(size) is int and size >= 0 for size in sizes)
+        if not plain or len(sizes) != len(parts) or sum(sizes) != len(said.body):
             raise BrokenFrame("what it tells of a file cannot be read")
         found, at = [], 0
-        for size in map(int, sizes):
+        for size in sizes:
             found.append(said.body[at : at + size])
             at += size
         return found
@@ -78,7 +79,8 @@ class RemoteFiles:
         if path not in self._looked:
             said = await self._ask("look", path, FILE)
             real = said.words.get("real")
-            if not isinstance(real, str) or len(real) > _PATH:
+            # Half of a character can be spelled in JSON, and neither a file nor the ledger keeps it.
+            if not isinstance(real, str) or len(real) > _PATH or real.encode(errors="replace").decode() != real:
                 raise BrokenFrame("what it tells of a file cannot be read")
             stat = site_socket.unpacked_stat(said.words.get("stat"))
             found = _Looked(real, stat, said.body if said.words.get("whole") is True else None)

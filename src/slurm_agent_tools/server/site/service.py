@@ -27,7 +27,7 @@ from slurm_agent_tools.server.site.judging import SiteJudgement
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
-from slurm_agent_tools.server.site.user_records import RecordsByUser
+from slurm_agent_tools.server.site.user_records import RecordsByUser, UserRecords
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.ledger_location import named_lock
@@ -100,7 +100,7 @@ class SiteService:
         given: str | None = None
         try:
             with anyio.fail_after(_CALL):
-                answer = await self._answer(words, context, judgement)
+                answer = await self._answer(words, context, records, judgement)
             self._link(user, context, answer)
             given = answer.get("token")
             await site_socket.send(stream, SiteFrame({"answer": answer}))
@@ -113,7 +113,7 @@ class SiteService:
             raise
 
     async def _answer(
-        self, words: Mapping[str, Any], context: ClusterContext, judgement: SiteJudgement
+        self, words: Mapping[str, Any], context: ClusterContext, records: UserRecords, judgement: SiteJudgement
     ) -> dict[str, Any]:
         call = words.get("call")
         if call == "judge":
@@ -123,10 +123,9 @@ class SiteService:
             return {}
         if call == "questions":
             return await _listed(context)
-        if call == "question":
-            return await _shown(context, words)
-        if call == "answer":
-            return await _answered(context, words)
+        if call in {"question", "answer"}:  # both read the script again, which others have to wait for
+            async with records.reading:
+                return await (_shown if call == "question" else _answered)(context, words)
         raise InputError("call", call, "is not known here", hint="Is the program as new as the service?")
 
     def _link(self, user: UnixUser, context: ClusterContext, answer: dict[str, Any]) -> None:

@@ -184,6 +184,19 @@ def honest(path: str, *, real: str = "", body: bytes = b"", **more: object) -> s
 
 
 @pytest.mark.parametrize(
+    "lie",
+    [
+        {"stat": [0, "file", -1e18, 1000, 0o600, None]}, {"stat": [0, "directory", 0.0, 1000, 0o600, None]},
+        {"real": "\ud800"}, {"sizes": ["x"]}, {"sizes": [-1]},
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_so_of_a_file_ends_the_call_in_words(tmp_path: Path, lie: dict[str, object]):
+    async with site(tmp_path) as made:
+        answer, _ = await told_to(made, lambda path: honest(path, **({"whole": False} | lie)))  # type: ignore[arg-type]
+        assert "the caller's files cannot be read" in str(answer)
+
+
+@pytest.mark.parametrize(
     "more",
     [
         {"real": "/" + "a" * 4096}, {"more": "a" * 2**16}, {"stat": [0, "file", 0.0, [[]] * 9000, 0o600, None]},

@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, REFUSED, SCRIPT, Site, serving, site
+from tests.watchdog import eventually
 
 from slurm_agent_tools.errors import AccessError, InputError, SiteUnreachable, SlurmRefused
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
@@ -167,6 +168,24 @@ async def test_a_signed_yes_is_given_at_the_service_and_counts_once(tmp_path: Pa
         assert sent.status == "submitted", sent
         again = await made.submit(idempotency_key="another")
         assert (again.status, again.blocker) == ("blocked", "approval")
+
+
+async def test_a_user_reads_one_script_at_a_time_for_questions_too(tmp_path: Path, keys: Path):
+    """Else whoever asks for a question of a long script again and again keeps all others waiting."""
+    async with site(tmp_path, text=asking(keys)) as made:
+        (made.project / "job.sh").write_text(LONG)
+        await looked(made)
+        name, told = (await made.submit()).approval_id, []
+
+        async def show() -> None:
+            told.append(await made.client().ask("question", {"id": name}))
+
+        reading = made.users._users[ALICE.uid].reading
+        async with anyio.create_task_group() as group, reading:
+            group.start_soon(show)
+            await eventually(lambda: reading.statistics().tasks_waiting == 1)
+            assert told == []
+        assert told[0]["id"] == name
 
 
 async def test_a_yes_that_is_typed_or_taken_from_elsewhere_is_none(tmp_path: Path, keys: Path):

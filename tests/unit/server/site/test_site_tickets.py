@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from slurm_agent_tools.server.site import remote_files, service
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
+from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.units import JobId
 
 KEY = b"k" * 32
@@ -82,6 +84,27 @@ async def test_a_comment_that_names_a_ticket_makes_it_no_spent_one(tmp_path: Pat
         third = {**words(made), "arguments": {"script": "job.sh", "job_name": "third"}}
         assert "token" not in await made.client().ask("judge", third)
         assert made.open_tickets() == [open_ticket]
+
+
+async def test_a_ticket_whose_job_comes_into_the_queue_meanwhile_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The controller renames a ticket on a slow disk: its job is not in the queue yet, and is by the next look."""
+    tickets_of = SlurmClient.tickets
+
+    async def late(client: SlurmClient) -> Mapping[str, int]:
+        if not made.slurm.noted:
+            sent = FakeSlurm._command(made.slurm, ["sbatch", "--parsable"], SCRIPT.encode(), "/", ALICE.name)
+            made.slurm.noted = {ticket.name: int(sent.out)}
+        return await tickets_of(client)
+
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 1}\n") as made:
+        await made.client().ask("judge", words(made))
+        (ticket,) = made.open_tickets()
+        ticket.rename(made.config.used / ticket.name)
+        monkeypatch.setattr(SlurmClient, "tickets", late)
+        assert "token" not in await made.client().ask("judge", words(made))
+        assert made.slurm.noted
 
 
 async def test_of_a_job_that_is_over_the_accounting_tells_its_ticket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
