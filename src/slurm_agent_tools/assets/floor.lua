@@ -375,8 +375,8 @@ local function check_sockets(found, get)
   end
 end
 
--- Options and fields of which Slurm gives more together than is counted of each (measured). What is numbers of a
--- submission alone, no command of Slurm's sends so.
+-- Options and fields of which Slurm gives more together than is counted of each (measured). The last two are sent by no
+-- command of Slurm's, but by a program of its own.
 local function check_together(found, get, shape)
   if shape.tasks_per_part and shape.gpus > 0 and (shape.cpus_per_gpu > 0 or get("min_mem_per_cpu")) then -- 24.11, 26.05
     refuse(found, "directives", "tasks for each socket or core bring CPUs for each GPU; ask with --ntasks-per-node")

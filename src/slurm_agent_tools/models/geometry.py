@@ -114,25 +114,25 @@ TOGETHER = ("ntasks-per-socket", "ntasks-per-core", "gpus-per-task", "contiguous
 """Options of which more_together tells something, where they stand beside others."""
 
 
-def more_together(request: JobRequest, partition: Partition | None = None) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Options that take more together than is counted of each (measured), and what to ask for instead."""
+def more_together(
+    request: JobRequest, partition: Partition | None = None
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Options that do more together than each alone (measured): which, what they do, and what to ask for instead."""
     asked = with_cpus_of_gpus(request, partition)
     named = {directive.option: directive.value or "" for directive in request.directives}
     parts = tuple(name for name in ("ntasks-per-socket", "ntasks-per-core") if name in named)
     gpus = request.gpus or request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket
     if parts and (gpus or request.ntasks_per_gpu) and (asked.cpus_per_gpu or request.memory_per_cpu is not None):
+        # On 24.11 and 26.05 a node gets the CPUs of all tasks that it may have.
         beside = next((name for name in ("cpus-per-gpu", "mem-per-cpu") if name in named), "gpus")
-        yield (
-            (*parts, beside),
-            "ask with --ntasks-per-node",
-        )  # 24.11, 26.05: a node gets the CPUs of all that it may have
-    if asked.cpus_per_gpu and re.search(r"[a-z]", named.get("gpus-per-task", "").lower()):
-        beside = "cpus-per-gpu" if "cpus-per-gpu" in named else "gpus-per-task"
-        yield tuple(dict.fromkeys(("gpus-per-task", beside))), "ask with --gpus-per-node"  # 22.05: GPUs for each CPU
-    if "contiguous" in named and "nodelist" in named:
-        yield ("contiguous", "nodelist"), "leave one out"  # 22.05: all nodes between those that are named
-    if "deadline" in named and request.dependency:  # 26.05 ends it while another runs whose place it holds
-        yield ("deadline", "dependency"), "leave one out"
+        yield (*parts, beside), "take more together than they show", "ask with --ntasks-per-node"
+    if asked.cpus_per_gpu and re.search(r"[a-z]", named.get("gpus-per-task", "").lower()):  # 22.05: GPUs for each CPU
+        cpus = ("cpus-per-gpu",) if "cpus-per-gpu" in named else ()
+        yield ("gpus-per-task", *cpus), "take more GPUs than they show", "ask with --gpus-per-node"
+    if "contiguous" in named and "nodelist" in named:  # 22.05
+        yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
+    if "deadline" in named and request.dependency:  # 26.05
+        yield ("deadline", "dependency"), "end the job while another one runs whose place it keeps", "leave one out"
 
 
 def number(request: JobRequest, *options: str) -> int | None:

@@ -105,11 +105,9 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     if typed := types_of_gpus(request):
         hint = "Name all GPUs by one option."
         raise InputError("gpus", ", ".join(typed), "name GPUs of different types, which add up", hint=hint)
-    for options, instead in more_together(request, anywhere):
-        raise InputError(
-            options[0], None, f"takes more with --{options[-1]} than it shows, for which there is no ticket",
-            hint=f"{instead[0].upper()}{instead[1:]}.",
-        )  # fmt: skip
+    for options, what, instead in more_together(request, anywhere):
+        names = ", ".join(f"--{name}" for name in options)
+        raise InputError(options[0], names, f"{what}, for which there is no ticket", hint=f"Here {instead}.")
 
 
 def _stated(request: JobRequest, option: str) -> str | None:

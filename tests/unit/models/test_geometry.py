@@ -35,7 +35,7 @@ def asked(words: str) -> JobRequest:
     ],
 )
 def test_options_that_take_more_together_are_named(words: str, named: list[str]):
-    assert [name for options, _ in more_together(asked(words)) for name in options] == named
+    assert [name for options, *_ in more_together(asked(words)) for name in options] == named
 
 
 @pytest.mark.parametrize(

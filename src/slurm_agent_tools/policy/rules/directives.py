@@ -120,11 +120,11 @@ def _typed(request: JobRequest) -> list[Judgement]:
     return [Judgement("deny", message, options, "one type", f"{replace(stated[1:])}\n{hint}", proof(stated))]
 
 
-def _together(request: JobRequest, options: tuple[str, ...], instead: str) -> Judgement:
+def _together(request: JobRequest, options: tuple[str, ...], what: str, instead: str) -> Judgement:
     """Options that are allowed alone."""
     stated = [made for made in request.find(*options) if made.source != "pinned"]
     names = " and ".join(f"--{name}" for name in options)
-    message = f"{names} take more together than they show. {_WHY}"
+    message = f"{names} {what}. {_WHY}"
     first = [made for made in stated if made.option == options[0]]
     remedy = f"{replace(first)}\n{note(f'{instead}.')}"
     return Judgement("deny", message, names, "one of them", remedy, proof(stated))
