@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,7 @@ class TicketFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = Path(os.path.realpath(folder))
+        self.bytes_of: Counter[int] = Counter()  # by the number of the user whose tickets they are, at the last sweep
 
     def add(self, ticket: SubmissionTicket, script: bytes | None) -> None:
         """Leave a ticket, whole and on disk, or not at all. One whose number is there is an error."""
@@ -85,17 +87,23 @@ class TicketFolder:
 
     def sweep(self, now: float) -> int:
         """Remove what is expired, spent ones a day later, and drafts of killed processes; how many files that were."""
-        removed = 0
+        removed, kept_of = 0, Counter[int]()
         with storage(self._folder):
             for folder, kept in ((self._folder, 0), (self._folder / USED, _KEPT)):
                 for path in self._named(folder):
                     ticket = self._read(path)
-                    if ticket is not None and now > ticket.ceilings.expires + kept:
+                    if ticket is None:
+                        continue
+                    if now > ticket.ceilings.expires + kept:
                         removed += safe_open.remove(str(path))
+                        continue
+                    with suppress(FileNotFoundError):  # it was spent meanwhile, and is counted there
+                        kept_of[ticket.ceilings.uid] += path.lstat().st_size
             for path in self._folder.glob(f"{_DRAFT}*"):
                 with suppress(FileNotFoundError):
                     if now - path.lstat().st_mtime > _DRAFT_AGE:
                         removed += safe_open.remove(str(path))
+        self.bytes_of = kept_of
         return removed
 
     def _named(self, folder: Path) -> list[Path]:

@@ -136,12 +136,13 @@ class SiteService:
 
     async def sweep(self) -> None:
         """Remove tickets that are over, and log who was refused by a limit: one line for all, however many they are."""
+        folder = TicketFolder(self._config.tickets)
         while True:
             if self._config.tokens == "files":
                 try:
-                    await anyio.to_thread.run_sync(
-                        TicketFolder(self._config.tickets).sweep, self._users.clock.now().timestamp()
-                    )
+                    await anyio.to_thread.run_sync(folder.sweep, self._users.clock.now().timestamp())
+                    self._users.tickets.clear()
+                    self._users.tickets.update(folder.bytes_of)
                 except AgentToolsError as error:
                     _log.warning("tickets cannot be removed", what=error.message)
             await anyio.sleep(_SWEEP)

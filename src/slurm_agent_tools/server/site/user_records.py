@@ -56,26 +56,30 @@ class CallersTransport:
 class UserRecords:
     """One user's records and locks. `spent`: since when a ticket without a job is known to be spent.
 
-    `reading` is for what needs no look at the jobs: one user's scripts are read one after the other there too.
+    `tickets`: bytes that each user's tickets take, by number. `reading` is for what needs no look at the jobs: one
+    user's scripts are read one after the other there too.
     """
 
     user: UnixUser
     store: Store
     slurm: SlurmClient
     folder: Path
+    tickets: Mapping[int, int]
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     reading: anyio.Lock = field(default_factory=anyio.Lock)
     spent: dict[str, datetime] = field(default_factory=dict)
 
     def check_room(self, mebibytes: int) -> None:
-        """Raises StorageError where ledger and log of this user are larger than the site lets them be."""
-        size = 0
+        """Raises StorageError where ledger, log and tickets of this user are larger than the site lets them be."""
+        size = self.tickets.get(self.user.uid, 0)
         for path in self.folder.iterdir():
             with suppress(FileNotFoundError):  # a journal of the ledger comes and goes
                 size += path.lstat().st_size
         if size > mebibytes * 2**20:
             problem = f"the service keeps {size // 2**20} MiB of you, more than {mebibytes} (state_mebibytes)"
             hint = f"An administrator stops the service and moves {self.folder} away, or raises the limit in site.toml."
+            if self.tickets.get(self.user.uid, 0) > size // 2:
+                hint = "Most of it are spent tickets with their scripts, which are kept for a day."
             raise StorageError(problem, hint=hint)
 
 
@@ -96,6 +100,7 @@ class RecordsByUser:
         self._runner = runner or LocalRunner(self._settings)
         self._key = LocalTransport(self._settings, slurm).key
         self._users: dict[int, UserRecords] = {}
+        self.tickets: dict[int, int] = {}
         self.policy = policy or self._policy
         self.policy()
 
@@ -120,7 +125,7 @@ class RecordsByUser:
         safe_open.make_private(str(folder))
         backdrop = KeptBackdrop(folder / "seen.json")
         slurm = SlurmClient(self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop)
-        return UserRecords(user, Store(folder, clock=self.clock), slurm, folder)
+        return UserRecords(user, Store(folder, clock=self.clock), slurm, folder, self.tickets)
 
     def context(self, records: UserRecords, project: str, files: RemoteFiles) -> ClusterContext:
         """What judging a request from one of the user's projects needs. The service's own folders hold no project."""

@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, Site, site
+from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, SCRIPT, Site, site
 
 from slurm_agent_tools.errors import SiteUnreachable, StorageError
 from slurm_agent_tools.server.site import remote_files, service
+from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.transport import site_socket
 from slurm_agent_tools.transport.site_socket import HELD, MOST, MOST_OF_ONE, BrokenFrame, CallLimits
 
@@ -152,6 +153,22 @@ async def test_one_user_has_so_much_room_in_the_services_folder(tmp_path: Path):
         folder = made.users._users[ALICE.uid].folder
         os.truncate(folder / "decisions.jsonl", 17 * 2**20)
         with pytest.raises(StorageError, match=r"17 MiB of you, more than 16 \(state_mebibytes\)"):
+            await made.client().ask("judge", words(made))
+        made.who = BOB
+        assert (await made.client().ask("judge", words(made)))["token"]
+
+
+async def test_what_a_users_spent_tickets_take_counts_for_the_users_room(tmp_path: Path):
+    async with site(tmp_path, state_mebibytes=16) as made:
+        (made.project / "job.sh").write_text(SCRIPT + "# long\n" * 9_000)
+        assert (await made.client().ask("judge", words(made)))["token"]
+        (ticket,) = made.open_tickets()
+        for number in range(300):  # as the controller leaves them
+            (made.config.used / f"{number:032x}").write_bytes(ticket.read_bytes())
+        folder = TicketFolder(made.config.tickets)
+        folder.sweep(made.slurm.clock.now().timestamp())
+        made.users.tickets.update(folder.bytes_of)
+        with pytest.raises(StorageError, match=r"\d+ MiB of you, more than 16 \(state_mebibytes\)"):
             await made.client().ask("judge", words(made))
         made.who = BOB
         assert (await made.client().ask("judge", words(made)))["token"]
