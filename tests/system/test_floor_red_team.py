@@ -31,6 +31,7 @@ BEYOND = [
     "three -w{pre}gpu01,{pre}spec01 --contiguous --gres=gpu:2 --mem=32G",  # 22.05: gpu02 as well
     "three -N2-3 -w{pre}gpu01,{pre}gpu02,{pre}spec01 --gpus=4 --cpus-per-gpu=8 --mem-per-cpu=2G",  # 24.11, 26.05: 48G for 1
     "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem=64G",  # 22.05: 1 GPU
+    "gpu -n1 --gpus=4 --gpus-per-node=2 --mem=32G -mblock:block",  # 24.11, where GPUs are taken: (32G,2)(32G,0)
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",

@@ -182,7 +182,7 @@ local function counted(get)
     most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
   end
   -- All tasks by node are on each node. Only where there are a number of GPUs in all, fewer on each are taken from more.
-  local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu)
+  local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu) and cpus <= shape.tasks * shape.cpus_per_task
   if filled and not shape.of_job and not ranged then most = math.min(most, nodes) end
   shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
   if not tasks and not limit and cpus > shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes then
@@ -375,16 +375,22 @@ local function check_sockets(found, get)
   end
 end
 
--- Options and fields of which Slurm gives more together than is counted of each (measured). The last two are sent by no
--- command of Slurm's, but by a program of its own.
+-- Options and fields of which Slurm gives more together than is counted of each (measured, in the versions that stand
+-- behind them). Tasks for each GPU beside GPUs for each task or no GPUs, and more CPUs, only a program of its own asks for.
 local function check_together(found, get, shape)
   if shape.tasks_per_part and shape.gpus > 0 and (shape.cpus_per_gpu > 0 or get("min_mem_per_cpu")) then -- 24.11, 26.05
     refuse(found, "directives", "tasks for each socket or core bring CPUs for each GPU; ask with --ntasks-per-node")
   end
-  if shape.cpus_per_gpu > 0 and string.find(string.lower(get("tres_per_task") or ""), "gpu[:=]%d*%a") then -- 22.05
+  if shape.cpus_per_gpu > 0 and string.find(string.lower(get("tres_per_task") or ""), "gpu[:=]%d*[^%d,]") then -- 22.05
     refuse(found, "gpus", "GPUs of a type for each task with CPUs for each GPU may be more; write " .. REMEDY.gpus)
   end
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
+  if shape.tasks_per_gpu and shape.of_task then -- all versions
+    refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
+  end
+  if tasks and shape.of_job and shape.of_node and tasks < ceil(shape.of_job, shape.of_node) then -- 24.11
+    refuse(found, "gpus", "there are fewer tasks than nodes that the GPUs take; write " .. REMEDY.gpus)
+  end
   if shape.tasks_per_gpu and not tasks and shape.gpus == 0 then -- 24.11, 26.05
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
@@ -397,7 +403,8 @@ end
 -- --distribution names a way for sockets, which is not told here (measured).
 local function keep_to_nodes(job)
   local shape = shape_of(function(field) return stated(job, field) end)
-  if shape.of_job and not shape.tasks_per_node and not stated(job, "max_nodes") and shape.most_nodes < 1e9 then
+  local limit = stated(job, "max_nodes")
+  if shape.of_job and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
     job.max_nodes = shape.most_nodes
   end
 end

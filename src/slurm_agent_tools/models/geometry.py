@@ -110,7 +110,7 @@ def types_of_gpus(request: JobRequest) -> dict[str, str]:
     return named if len(set(named.values())) > 1 else {}
 
 
-TOGETHER = ("ntasks-per-socket", "ntasks-per-core", "gpus-per-task", "contiguous", "deadline")
+TOGETHER = ("ntasks-per-socket", "ntasks-per-core", "gpus", "gpus-per-task", "contiguous", "deadline")
 """Options of which more_together tells something, where they stand beside others."""
 
 
@@ -126,9 +126,17 @@ def more_together(
         # On 24.11 and 26.05 a node gets the CPUs of all tasks that it may have.
         beside = next((name for name in ("cpus-per-gpu", "mem-per-cpu") if name in named), "gpus")
         yield (*parts, beside), "take more together than they show", "ask with --ntasks-per-node"
-    if asked.cpus_per_gpu and re.search(r"[a-z]", named.get("gpus-per-task", "").lower()):  # 22.05: GPUs for each CPU
+    typed = re.search(r":|[a-z]", named.get("gpus-per-task", "").lower())
+    if asked.cpus_per_gpu and typed:  # 22.05: GPUs for each CPU
         cpus = ("cpus-per-gpu",) if "cpus-per-gpu" in named else ()
         yield ("gpus-per-task", *cpus), "take more GPUs than they show", "ask with --gpus-per-node"
+    tasks = request.ntasks or (0 if _is_ranged(request) else (request.ntasks_per_node or 0) * (request.nodes or 1))
+    if tasks and request.gpus and request.gpus_per_node and tasks < -(-request.gpus // request.gpus_per_node):  # 24.11
+        yield (
+            ("gpus", "gpus-per-node"),
+            "take more nodes than there are tasks for",
+            "ask with --nodes and --gpus-per-node",
+        )
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05

@@ -364,13 +364,25 @@ def test_nodes_and_gpus_of_a_job_with_a_ticket_are_not_made_more():
         ({"ntasks_per_tres": 64}, {"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}),
         ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
         ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
+        (
+            {"ntasks_per_tres": 1, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+        ),
+        (
+            {"tres_per_job": "gres:gpu:2", "tres_per_node": "gres:gpu:1", "num_tasks": 1},
+            {"tres_per_job": "gres:gpu:2", "tres_per_node": "gres:gpu:1", "num_tasks": 2},
+        ),
+        (
+            {"tres_per_task": "gres:gpu:4090:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+        ),
         ({"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60, "cpus_per_tres": "gres:gpu:1"}, {"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60}),
         (
             {"tres_per_task": "gres:gpu:h100:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
             {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
         ),
     ],
-    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of a core", "a type of GPUs of a task"],
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
