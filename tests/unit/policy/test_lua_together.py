@@ -1,0 +1,52 @@
+"""The plugin against options and fields of which Slurm gives more together than for each alone."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.policy.lua_host import submission
+from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
+
+from slurm_agent_tools.policy.for_others import TicketSource
+
+
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+@pytest.mark.parametrize(
+    ("taken", "plain"),
+    [
+        ({"ntasks_per_tres": 64}, {"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}),
+        ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
+        ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
+        (
+            {"ntasks_per_tres": 1, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+        ),
+        (
+            {"tres_per_job": "gres:gpu:2", "tres_per_node": "gres:gpu:1", "num_tasks": 1},
+            {"tres_per_job": "gres:gpu:2", "tres_per_node": "gres:gpu:1", "num_tasks": 2},
+        ),
+        (
+            {"tres_per_task": "gres:gpu:4090:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+        ),
+        ({"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60, "cpus_per_tres": "gres:gpu:1"}, {"tres_per_job": "gres:gpu:1", "ntasks_per_core": 60}),
+        (
+            {"tres_per_task": "gres:gpu:h100:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "cpus_per_tres": "gres:gpu:1"},
+        ),
+    ],
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task"],
+)  # fmt: skip
+def test_what_takes_more_together_is_refused(
+    source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
+):
+    assert admitted(plugin(source), *(submission(USER, **SMALL, **more) for more in (taken, plain))) == [False, True]
+
+
+def test_gpus_of_a_job_that_are_not_those_of_its_tasks_count_as_the_more_of_both():
+    """By a program of its own 24.11 and 26.05 gave eight GPUs for four, and all memory to one."""
+    eight = {"num_tasks": 9, "min_cpus": 9, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1"}
+    more = {"num_tasks": 1, "min_cpus": 1, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1", "max_nodes": 1}
+    large = {**SMALL, "min_mem_per_node": 64 * 1024, "pn_min_memory": 64 * 1024}
+    same = more | {"num_tasks": 4, "min_cpus": 4}
+    asked = [submission(USER, **SMALL, **eight), submission(USER, **large, **more), submission(USER, **large, **same)]
+    assert admitted(plugin(), *asked) == [False, False, True]
