@@ -8,6 +8,8 @@ import sys
 
 from benchmarks import cli, start
 
+from slurm_agent_tools.api import schemas
+
 COUNTS = """
 import json, sys
 from slurm_agent_tools.cli import main
@@ -26,15 +28,6 @@ UNUSED = {
     "slurm_agent_tools.models.diagnosis_answer", "slurm_agent_tools.services.drift", "slurm_agent_tools.services.job_alerts",
     "slurm_agent_tools.diagnosis.excerpt", "slurm_agent_tools.models.script_arguments", "slurm_agent_tools.models.toolset_arguments",
     "slurm_agent_tools.models.result",
-}  # fmt: skip
-
-
-ANSWERS = {
-    f"slurm_agent_tools.models.{name}"
-    for name in (
-        "backend_answer", "campaign_answer", "diagnosis_answer", "fleet_answer", "plan_answer", "report", "result",
-        "status_answer", "submission_answer", "sync_answer",
-    )
 }  # fmt: skip
 
 
@@ -64,4 +57,4 @@ def test_text_that_goes_into_a_pipe_is_not_drawn() -> None:
 def test_a_server_says_hello_before_it_loads_the_shapes_of_its_answers() -> None:
     modules, _ = loaded("serve", said=json.dumps(start.INITIALIZE) + "\n")
     assert "slurm_agent_tools.server.mcp_server" in modules
-    assert modules & ANSWERS == set()
+    assert modules & {reply.__module__ for reply in schemas.replies().values()} == set()

@@ -399,16 +399,6 @@ local function check_together(found, get, shape)
   end
 end
 
--- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
--- --distribution names a way for sockets, which is not told here (measured).
-local function keep_to_nodes(job)
-  local shape = shape_of(function(field) return stated(job, field) end)
-  local limit = stated(job, "max_nodes")
-  if shape.of_job and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
-    job.max_nodes = shape.most_nodes
-  end
-end
-
 -- Words that Slurm may count otherwise than they are counted here. Parts of GPUs count as none in every limit. Of two
 -- sizes of memory, which no command of Slurm's sends, a GPU of another type may get the one that is not looked at.
 local function check_words_of_gpus(found, source)
@@ -595,6 +585,16 @@ local function reader_of(job)
     error("this Slurm does not tell the memory")
   end
   return get
+end
+
+-- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
+-- --distribution names a way for sockets, which is not told here (measured).
+local function keep_to_nodes(job)
+  if stated(job, "tres_per_job") == nil then return end
+  local shape, limit = shape_of(reader_of(job)), stated(job, "max_nodes")
+  if shape.of_job and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
+    job.max_nodes = shape.most_nodes
+  end
 end
 
 local function refuse_parts(found)

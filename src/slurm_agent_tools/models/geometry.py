@@ -42,7 +42,7 @@ class Geometry:
 def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     """The placements of one request on one partition (None: not known)."""
     request = with_cpus_of_gpus(request, partition)
-    nodes = _nodes(request)
+    nodes, unlisted = _nodes(request), _nodes(request, named=request.nodes is None)
     tasks = _tasks(request, nodes)
     gpus = _gpus(request, nodes, tasks)
     if gpus:
@@ -67,8 +67,8 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         nodes=nodes,
         most_nodes=most,
         tasks=tasks,
-        tasks_on_node=_tasks_on_node(request, most, tasks),
-        unlisted_nodes=_nodes(request, named=request.nodes is None),
+        tasks_on_node=_tasks_on_node(request, most, tasks, unlisted),
+        unlisted_nodes=unlisted,
         cpus=_cpus(request, nodes, tasks, gpus),
         most_cpus=_cpus(request, most, tasks, most_gpus),
         gpus=gpus,
@@ -130,13 +130,11 @@ def more_together(
     if asked.cpus_per_gpu and typed:  # 22.05: GPUs for each CPU
         cpus = ("cpus-per-gpu",) if "cpus-per-gpu" in named else ()
         yield ("gpus-per-task", *cpus), "take more GPUs than they show", "ask with --gpus-per-node"
-    tasks = request.ntasks or (0 if _is_ranged(request) else (request.ntasks_per_node or 0) * (request.nodes or 1))
-    if tasks and request.gpus and request.gpus_per_node and tasks < -(-request.gpus // request.gpus_per_node):  # 24.11
-        yield (
-            ("gpus", "gpus-per-node"),
-            "take more nodes than there are tasks for",
-            "ask with --nodes and --gpus-per-node",
-        )
+    if request.gpus and request.gpus_per_node and _says_tasks(request):  # 24.11
+        tasks = request.ntasks or (request.ntasks_per_node or 0) * (request.nodes or 1)
+        if 0 < tasks < -(-request.gpus // request.gpus_per_node):
+            instead = "ask with --nodes and --gpus-per-node"
+            yield ("gpus", "gpus-per-node"), "take more nodes than there are tasks for", instead
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05
@@ -288,8 +286,7 @@ def _gpu_bounds(request: JobRequest, most: int, tasks: int, gpus: int, partition
         sockets = number(request, "sockets-per-node") or 1
         return request.gpus_per_socket, max(gpus, request.gpus_per_socket * sockets * most)
     if request.gpus and request.gpus_per_task:
-        known = request.ntasks is not None or (request.ntasks_per_node and not _is_ranged(request))
-        of_tasks = request.gpus_per_task * tasks if known else gpus
+        of_tasks = request.gpus_per_task * tasks if _says_tasks(request) else gpus
         fewer = (request.cpus_per_task or 1) > 1 and request.cpus_per_gpu is None
         if fewer or of_tasks != gpus:  # 22.05 may give the GPUs of fewer tasks, 24.11 and 26.05 the more (measured)
             return min(request.gpus_per_task, gpus), max(gpus, of_tasks)
@@ -320,7 +317,7 @@ def _gpus_together(request: JobRequest) -> int:
     return request.gpus_per_task or 1
 
 
-def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
+def _tasks_on_node(request: JobRequest, most: int, tasks: int, nodes: int) -> int:
     """The most tasks that one node may get, while every other of the fewest nodes gets at least one.
 
     Of more nodes in --nodelist than -N says, later versions take so many (measured); without -N all count.
@@ -329,11 +326,15 @@ def _tasks_on_node(request: JobRequest, most: int, tasks: int) -> int:
         return tasks
     if request.ntasks_per_node:
         return min(request.ntasks_per_node, tasks)
-    nodes = _nodes(request, named=request.nodes is None)
     counted = request.ntasks_per_gpu or request.gpus_per_task or request.find("extra-node-info")
     if request.ntasks is None and not counted:
         return -(-tasks // nodes)
     return max(1, tasks - (nodes - 1))
+
+
+def _says_tasks(request: JobRequest) -> bool:
+    """Whether sbatch tells the controller how many tasks there are before GPUs are looked at."""
+    return request.ntasks is not None or (bool(request.ntasks_per_node) and not _is_ranged(request))
 
 
 def _is_ranged(request: JobRequest) -> bool:

@@ -87,23 +87,23 @@ class TicketFolder:
 
     def sweep(self, now: float) -> int:
         """Remove what is expired, spent ones a day later, and drafts of killed processes; how many files that were."""
-        removed, kept_of = 0, Counter[int]()
+        removed, bytes_of = 0, Counter[int]()
         with storage(self._folder):
             for folder, kept in ((self._folder, 0), (self._folder / USED, _KEPT)):
                 for path in self._named(folder):
                     ticket = self._read(path)
                     if ticket is None:
                         continue
-                    if now > ticket.ceilings.expires + kept:
-                        removed += safe_open.remove(str(path))
-                        continue
                     with suppress(FileNotFoundError):  # it was spent meanwhile, and is counted there
-                        kept_of[ticket.ceilings.uid] += path.lstat().st_size
+                        if now > ticket.ceilings.expires + kept:
+                            removed += safe_open.remove(str(path))
+                        else:
+                            bytes_of[ticket.ceilings.uid] += path.lstat().st_size
             for path in self._folder.glob(f"{_DRAFT}*"):
                 with suppress(FileNotFoundError):
                     if now - path.lstat().st_mtime > _DRAFT_AGE:
                         removed += safe_open.remove(str(path))
-        self.bytes_of = kept_of
+        self.bytes_of = bytes_of
         return removed
 
     def _named(self, folder: Path) -> list[Path]:

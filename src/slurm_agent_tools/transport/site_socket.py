@@ -160,13 +160,11 @@ def unpacked_stat(words: Any) -> Stat | None:
         size, kind, modified, uid, mode, version = words
         when = datetime.fromtimestamp(modified, UTC)
         numbers = None if version is None else tuple(map(int, version))
-        found = Stat(int(size), str(kind)[:20], when, uid, mode, numbers)  # type: ignore[arg-type]  # as looked at below
+        found = Stat(int(size), str(kind), when, uid, mode, numbers)  # type: ignore[arg-type]  # as looked at below
     except (TypeError, ValueError, OverflowError, OSError) as error:  # OSError: of a time that no calendar has
         raise BrokenFrame("what it tells of a file cannot be read") from error
-    plain = found.kind in _FILES and all(
-        isinstance(one, int | None) for one in (uid, mode)
-    )  # they are kept, and anything else is of any size
-    if not plain or (numbers is not None and len(numbers) != len(_VERSION)):
+    plain = all(isinstance(one, int | None) for one in (uid, mode))  # they are kept, and anything else is of any size
+    if not plain or found.kind not in _FILES or (numbers is not None and len(numbers) != len(_VERSION)):
         raise BrokenFrame("what it tells of a file cannot be read")
     return found
 

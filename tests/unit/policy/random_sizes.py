@@ -60,9 +60,8 @@ def _refused(made: Options) -> bool:
         least, most = (min(end, one.tasks or end) for end in (one.low or nodes, one.high or 99))
         if uneven or not least <= nodes <= most or one.tasks > (one.on_node or 99) * nodes:
             return True
-        return (
-            0 < (one.tasks or (0 if one.ranged else one.on_node * (one.low or 1))) < nodes
-        )  # there is no ticket for it
+        tasks = one.tasks or (0 if one.ranged else one.on_node * (one.low or 1))
+        return 0 < tasks < nodes  # which sbatch takes, and for which there is no ticket
     if one.of_task and one.gpus:
         tasks = one.tasks or (one.on_node or one.fixed) * one.low
         return one.gpus % one.of_task != 0 or (tasks > 0 and tasks * one.of_task != one.gpus)
