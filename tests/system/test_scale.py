@@ -11,6 +11,8 @@ import pytest
 from tests.system import dashboards, scale
 from tests.system.faces import Place
 
+from slurm_agent_tools.services import completion_report
+
 SIZE = scale.FULL if os.environ.get("SOAK") else scale.SHORT
 
 WATCHED = 600 if os.environ.get("SOAK") else 20
@@ -31,10 +33,12 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
         print(crowd.calls, one.calls, crowd.states, waited, asked)  # noqa: T201 - shown by `make soak`
     ended = sum(number % SIZE.jobs < SIZE.ending for number in range(SIZE.waits))
     assert crowd.states == {"COMPLETED": ended, "PENDING": SIZE.waits - ended}
-    assert crowd.calls["squeue"] <= one.calls["squeue"] + 1
-    assert crowd.calls["sacct"] <= crowd.seconds // scale.TICK + 1  # one at each tick that the waits have met
-    # Four jobs one by one, a listing at the start, and one at every moment in which jobs end.
-    assert crowd.calls.total() <= one.calls.total() + 6 + SIZE.ending
+    # One at each tick that the waits have met, and one at each look for steps that the accounting is told late.
+    again = max(0, crowd.calls["sacct"] - int(crowd.seconds // scale.TICK + 1))
+    assert again <= completion_report.LOOKS
+    assert crowd.calls["squeue"] <= one.calls["squeue"] + 1 + again
+    # Four jobs one by one, a listing at the start, and one at every moment in which jobs end; three at a look again.
+    assert crowd.calls.total() <= one.calls.total() + 6 + SIZE.ending + 3 * again
     assert waited <= 150
     assert asked.memory <= 180  # with the rows of a look and of the one before it
     assert asked.size < 3_000

@@ -49,7 +49,6 @@ from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
 from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import ToolArguments
-from slurm_agent_tools.models.shapes import Reply
 from slurm_agent_tools.server import prompts, resources
 from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, PendingQuestion
 from slurm_agent_tools.server.web import chat_views
@@ -239,9 +238,10 @@ class ToolServer(MCPServer[Any]):
                 asked=person.ask,
             )
             told, looks = self._last_answers(context), chat_views.looks(tool.name, ask)
-            await self._notices.tell(context, tool.name, told.alerts(serialize.document(reply), look=looks))
-            body = told.new(tool.name, ask, brief.answer(reply, ask))
-            return _result(body, meta=await self._view(tool.name, ask, reply, context))
+            full = serialize.document(reply)  # made once: in a crowd of waits it is most of what an answer costs
+            await self._notices.tell(context, tool.name, told.alerts(full, look=looks))
+            body = told.new(tool.name, ask, full if ask.detail == "full" else brief.brief(reply))
+            return _result(body, meta=await self._view(tool.name, ask, full, context))
         except PendingQuestion as pending:
             return pending.result
         except AgentToolsError as error:
@@ -252,12 +252,12 @@ class ToolServer(MCPServer[Any]):
             return _result(serialize.failure(error, tool.name), is_error=True)
 
     async def _view(
-        self, tool: str, ask: ToolArguments, reply: Reply, context: Context[Any, Any]
+        self, tool: str, ask: ToolArguments, full: serialize.Document, context: Context[Any, Any]
     ) -> dict[str, Any] | None:
         """What a client that shows views gets beside the text: where it says so, or where a view asks, as in full."""
         if tool not in chat_views.VIEWS or not (ask.detail == "full" or client_supports_apps(context)):
             return None
-        return await chat_views.of_answer(self._box, tool, ask, serialize.document(reply), _caller(context))
+        return await chat_views.of_answer(self._box, tool, ask, full, _caller(context))
 
     def _last_answers(self, context: Context[Any, Any]) -> brief.LastAnswers:
         """What this session was told. Over HTTP without a session every request has its own: it was told nothing."""

@@ -16,7 +16,8 @@ from slurm_agent_tools.services import jobs, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Submission
 
-_LOOKS, _PAUSE = 5, 0.4
+LOOKS, _PAUSE = 5, 0.4
+"""Looks at a job that ended, and the seconds before each, until the accounting has the figures of its steps."""
 
 _OLD = 60.0
 
@@ -28,12 +29,12 @@ async def settled(context: ClusterContext, view: JobView) -> JobView:
 
     Asked for two seconds at most; figures that do not come by then are not measured.
     """
-    for _ in range(_LOOKS):
+    for _ in range(LOOKS):
         if not view.over or not lags(view):
             break
         await context.clock.sleep(_PAUSE)
         try:
-            view = await context.slurm.job(view.job.job_id, fresh=True)
+            view = await context.slurm.job(view.job.job_id, max_age=_PAUSE / 2)  # shared by those who waited with it
         except SlurmError:
             break
     return view

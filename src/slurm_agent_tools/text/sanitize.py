@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 MAX_LINE, MAX_TEXT, MAX_ITEMS = 8_000, 120_000, 2_000
@@ -59,6 +59,10 @@ def shown(text: str) -> str:
     return bounded(mask(visible(text)))
 
 
+_shown_name = lru_cache(1024)(shown)
+"""A field's name as it may be shown: the same few come in every answer, and a crowd of answers is waited for."""
+
+
 def _spelled(match: re.Match[str]) -> str:
     if match.groupdict().get("fine"):
         return match[0]
@@ -91,7 +95,7 @@ def _cut(text: str, longest: int) -> str:
 def document(body: Mapping[str, Any]) -> dict[str, Any]:
     """A whole reply as it may be shown. Lists that are too long are cut, and the summary says so."""
     cuts: list[str] = []
-    shown_body = {shown(str(key)): _value(str(key), value, str(key), cuts) for key, value in body.items()}
+    shown_body = {_shown_name(str(key)): _value(str(key), value, str(key), cuts) for key, value in body.items()}
     if cuts and isinstance(shown_body.get("summary"), str):
         shown_body["summary"] += f" Left out here: {'; '.join(cuts[:5])}."
     return shown_body
@@ -105,7 +109,7 @@ def _value(key: str, value: Any, place: str, cuts: list[str], *, settings: bool 
         cuts += _cut_list(pairs, place) if len(pairs) > MAX_ITEMS else []
         secret = settings and _secret_pair(key, value)
         return {
-            shown(str(name)): MASK
+            _shown_name(str(name)): MASK
             if secret and isinstance(inner, str)
             else _value(str(name), inner, f"{place}.{name}", cuts, settings=settings)
             for name, inner in pairs[:MAX_ITEMS]

@@ -163,6 +163,16 @@ async def test_every_tool_answers_in_full_or_in_brief_as_its_schema_says(name: s
     assert box.asked[1:] == [(name, serialize.BY_NAME[name].ask.model_validate(ARGUMENTS[name]))]
 
 
+@pytest.mark.parametrize("detail", ["full", "brief"])
+async def test_an_answer_is_made_showable_once_whoever_it_goes_to(detail: str, era: str, monkeypatch) -> None:
+    made: list[object] = []
+    document = serialize.document
+    monkeypatch.setattr(serialize, "document", lambda reply: made.append(reply) or document(reply))
+    async with connected(RecordingToolbox(), era) as client:
+        await client.call_tool("wait_for_job", ARGUMENTS["wait_for_job"] | {"detail": detail})
+    assert made == [ANSWERS["wait_for_job"]]
+
+
 @pytest.mark.parametrize("name", ARGUMENTS)
 async def test_the_text_says_in_lines_what_the_structure_says_and_is_no_second_copy_of_it(name: str, era: str) -> None:
     async with connected(RecordingToolbox(), era) as client:

@@ -22,8 +22,8 @@ class Slurm:
     def __init__(self, *views) -> None:
         self.views, self.asked = list(views), 0
 
-    async def job(self, job_id, *, fresh):
-        assert fresh
+    async def job(self, job_id, *, max_age):
+        assert max_age < 0.4  # newer than the look before, and one for all that waited with it
         self.asked += 1
         found = self.views.pop(0) if len(self.views) > 1 else self.views[0]
         if isinstance(found, Exception):
