@@ -27,7 +27,7 @@ UNUSED = {
     "rich", "slurm_agent_tools.api.drawing", "slurm_agent_tools.models.report", "slurm_agent_tools.models.submission_answer",
     "slurm_agent_tools.models.diagnosis_answer", "slurm_agent_tools.services.drift", "slurm_agent_tools.services.job_alerts",
     "slurm_agent_tools.diagnosis.excerpt", "slurm_agent_tools.models.script_arguments", "slurm_agent_tools.models.toolset_arguments",
-    "slurm_agent_tools.models.result",
+    "slurm_agent_tools.models.result", "slurm_agent_tools.diagnosis.alert_types",
 }  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slurm_agent_tools.diagnosis.phrases import flat, listed
+from slurm_agent_tools.diagnosis.phrases import listed
 from slurm_agent_tools.models.job import Job, JobRecord, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.shapes import Alert, Severity
-from slurm_agent_tools.units import JobId, format_duration
+from slurm_agent_tools.units import JobId
 
 KNOWN = 0.05
 """From this share of the work on, the rest is estimated from it."""
@@ -97,8 +97,6 @@ def _using(part: Job, steps: tuple[StepUse, ...]) -> Using:
 
 CROWDED = 20
 
-_LONGEST = 40  # of a name: an alert is a sentence
-
 KINDS: Mapping[str, tuple[Severity, str]] = {
     "job-failed": ("critical", "A job, or a part of it, failed: any end but COMPLETED, CANCELLED and PREEMPTED."),
     "node-trouble": ("critical", "A node that the job runs on is down, failing or does not answer, or it ended it."),
@@ -172,18 +170,6 @@ def alert(code: str, message: str, job: Job | None = None, severity: Severity | 
     """One of the kinds above, about one job; `severity` where it is another one than that of its kind."""
     about = None if job is None else str(job.job_id)
     return Alert(severity=severity or KINDS[code][0], code=code, message=message, job_id=about)
-
-
-def named(job: Job) -> str:
-    """`Job 7 (train)`, to begin a sentence about a job."""
-    name = flat(job.name)
-    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
-    return f"Job {job.job_id} ({shown})" if shown else f"Job {job.job_id}"
-
-
-def span(seconds: float) -> str:
-    """A length of time for people."""
-    return f"{seconds:.0f} s" if seconds < 120 else format_duration(round(seconds))
 
 
 def crowded(pending: int) -> Iterator[Alert]:

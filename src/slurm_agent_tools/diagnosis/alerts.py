@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.alert_types import KINDS, WAITS_FOR_OTHERS, AlertFacts, alert, crowded, named, span
+from slurm_agent_tools.diagnosis.alert_types import KINDS, WAITS_FOR_OTHERS, AlertFacts, alert, crowded
 from slurm_agent_tools.diagnosis.cannot_start import CannotStart, cannot_start
 from slurm_agent_tools.diagnosis.job_parts import bad
-from slurm_agent_tools.diagnosis.phrases import flat, listed, outcome, percent
+from slurm_agent_tools.diagnosis.phrases import flat, listed, named, outcome, percent, span
 from slurm_agent_tools.insights.sizing import percentile
 from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.node import Node, Reservation

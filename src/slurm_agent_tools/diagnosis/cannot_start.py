@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from slurm_agent_tools.diagnosis.alert_types import named
-from slurm_agent_tools.diagnosis.phrases import flat
+from slurm_agent_tools.diagnosis.phrases import flat, named
 from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.units import format_duration
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.diagnosis.alert_types import span
-from slurm_agent_tools.diagnosis.phrases import listed, outcome, percent
+from slurm_agent_tools.diagnosis.phrases import listed, outcome, percent, span
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.units import indices

@@ -1,4 +1,4 @@
-"""Words that reports share: how a job ended, durations and sizes, and `not measured` where there is no figure."""
+"""Words that reports share: a job's name and end, durations and sizes, and `not measured` where there is no figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ from slurm_agent_tools.units import format_duration, human_memory
 
 NOT_MEASURED = "not measured"
 
+_LONGEST = 40  # of a name within a sentence
+
 QUOTED = 200  # characters of a log within a sentence
+
+
+def named(job: Job) -> str:
+    """`Job 7 (train)`, to begin a sentence about a job."""
+    name = flat(job.name)
+    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    return f"Job {job.job_id} ({shown})" if shown else f"Job {job.job_id}"
+
+
+def span(seconds: float) -> str:
+    """A length of time for people."""
+    return f"{seconds:.0f} s" if seconds < 120 else format_duration(round(seconds))
 
 
 def outcome(job: Job) -> str:

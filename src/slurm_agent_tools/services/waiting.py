@@ -11,8 +11,8 @@ from typing import Literal
 import anyio
 
 from slurm_agent_tools.diagnosis import job_parts
-from slurm_agent_tools.diagnosis.alert_types import named
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
+from slurm_agent_tools.diagnosis.phrases import named
 from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
 from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.models.arguments import WaitForJob
