@@ -59,8 +59,7 @@ def shown(text: str) -> str:
     return bounded(mask(visible(text)))
 
 
-_shown_name = lru_cache(1024)(shown)
-"""A field's name as it may be shown: the same few come in every answer, and a crowd of answers is waited for."""
+_shown_name = lru_cache(1024)(shown)  # the same few names of fields come in every answer
 
 
 def _spelled(match: re.Match[str]) -> str:
@@ -156,9 +155,7 @@ def safe_name(text: str, *, limit: int = 60) -> str:
 MASK = "[masked]"
 
 _START = r"(?<![\w-])"
-
 _GAP = r"[\"']{0,2}[ \t]{0,4}"
-
 _OPEN = r"[ \t]{0,4}[\"']?"
 
 # Not a secret: nothing, a placeholder, a variable that is only named, a value of another type, or masked already.
