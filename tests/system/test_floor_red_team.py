@@ -32,6 +32,9 @@ BEYOND = [
     "three -N2-3 -w{pre}gpu01,{pre}gpu02,{pre}spec01 --gpus=4 --cpus-per-gpu=8 --mem-per-cpu=2G",  # 24.11, 26.05: 48G for 1
     "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem=64G",  # 22.05: 1 GPU
     "gpu -n1 --gpus=4 --gpus-per-node=2 --mem=32G -mblock:block",  # 24.11, where GPUs are taken: (32G,2)(32G,0)
+    "three -N1-3 --gres=gpu:1 --cpus-per-gpu=8 -mplane=60 --mem-per-cpu=2G",  # 22.05: (24,49152,1) and two whole nodes
+    "three -N1-2 -n2 --gpus-per-node=2 -mplane=60 --mem=32G",  # 26.05: (32G,2)(32G,0)
+    "three -N1 -n1 --ntasks-per-gpu=3 --mem=17G",  # 22.05: no GPU
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",
@@ -50,6 +53,8 @@ CHANGES = [
     ("--partition=three --gpus=4 -n4 -N1 --mem=4000M", True, "TresPerTask=gres/gpu:2"),
     ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", False, "Features=a100*2"),  # 8 GPUs
     ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", True, "Features=a100*2"),
+    ("--partition=three --gres=gpu:1 -N1 --mem=1G", False, "NumNodes=1-3"),
+    ("--partition=three --gres=gpu:1 -N1 --mem=1G", True, "NumNodes=1-3"),
 ]
 
 
@@ -83,11 +88,18 @@ def test_what_is_like_it_and_within_the_limits_is_let_in(site: Site, words: str)
 
 
 @pytest.mark.parametrize("ticket", [False, True])
-def test_gpus_of_a_job_come_on_no_more_nodes_than_were_counted(site: Site, ticket: bool):
-    """With a way for sockets 24.11 else gave a GPU on each of two nodes, and all of the memory there again."""
-    asked = ("--partition=gpu", "-n1", "--gpus=2", "--mem=32G", "--time=5")
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        ("--partition=gpu -n1 --gpus=2 --mem=32G", "-mcyclic:block"),
+        ("--partition=three --ntasks-per-node=6 --gpus-per-node=4 --mem-per-gpu=16G", "-O --cores-per-socket=8"),
+    ],
+)
+def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, added: str, ticket: bool):
+    """24.11 else gave two: with a way for sockets all of the memory again, with a layout and -O all of the GPUs again."""
+    asked = (*words.split(), "--time=5")
     more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
-    job, said = sbatch(site, *asked, "-mcyclic:block", "--hold", *more)
+    job, said = sbatch(site, *asked, *added.split(), "--hold", *more)
     assert job is not None, said
     shown = site.place.run(["scontrol", "--oneliner", "show", "job", job]).stdout
     assert re.search(rb" NumNodes=1(?:-1)? ", shown), shown

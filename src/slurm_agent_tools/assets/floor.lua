@@ -375,6 +375,14 @@ local function check_sockets(found, get)
   end
 end
 
+-- Of a range of nodes Slurm chooses how many. With --distribution=plane, which is not told here, 22.05 puts the CPUs of all
+-- on one of them and takes the others whole; tasks for each GPU bring a CPU for each node beyond the fewest (measured).
+local function check_range(found, get, shape)
+  if shape.gpus > 0 and (positive(get("max_nodes")) or 1) > (positive(get("min_nodes")) or 1) then
+    refuse(found, "directives", "GPUs on a range of nodes may come with more than they show; write --nodes with one number")
+  end
+end
+
 -- Options and fields of which Slurm gives more together than is counted of each (measured, in the versions that stand
 -- behind them). Tasks for each GPU beside GPUs for each task or no GPUs, and more CPUs, only a program of its own asks for.
 local function check_together(found, get, shape)
@@ -384,7 +392,12 @@ local function check_together(found, get, shape)
   if shape.cpus_per_gpu > 0 and string.find(string.lower(get("tres_per_task") or ""), "gpu[:=]%d*[^%d,]") then -- 22.05
     refuse(found, "gpus", "GPUs of a type for each task with CPUs for each GPU may be more; write " .. REMEDY.gpus)
   end
+  check_range(found, get, shape)
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
+  local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
+  if shape.tasks_per_gpu and tasks and not stated_gpus and tasks % shape.tasks_per_gpu > 0 then -- 22.05 rounds down
+    refuse(found, "gpus", "the tasks are no multiple of those for each GPU; write " .. REMEDY.gpus)
+  end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
   end
@@ -588,11 +601,12 @@ local function reader_of(job)
 end
 
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
--- --distribution names a way for sockets, which is not told here (measured).
+-- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
+-- layout of cores (measured).
 local function keep_to_nodes(job)
-  if stated(job, "tres_per_job") == nil then return end
+  if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil then return end
   local shape, limit = shape_of(reader_of(job)), stated(job, "max_nodes")
-  if shape.of_job and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
+  if (shape.of_job or shape.tasks_per_node) and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
     job.max_nodes = shape.most_nodes
   end
 end
@@ -683,8 +697,9 @@ local function judge_fixed(found, job, record)
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
   check_changed_gpus(found, job, record)
-  -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
   local get = after(job, record)
+  if any(job, { "min_nodes", "max_nodes" }) then check_range(found, get, shape_of(get)) end
+  -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
   if any(job, OF_GRES) then check_types_of_gpus(found, get) end
   if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(get("tres_per_job")) and of_gpus(get("tres_per_task")) then
     refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")

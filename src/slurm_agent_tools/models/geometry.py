@@ -55,7 +55,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         # Of tasks with more CPUs than come with the GPUs 24.11 gives more nodes, each with a GPU (measured).
         most_gpus = max(most_gpus, -(-tasks * (request.cpus_per_task or 1) // request.cpus_per_gpu))
     of_task, tasks_by_node = request.gpus_per_task or 0, request.ntasks_per_node or 0
-    if of_task * tasks_by_node and (_is_ranged(request) or has_idle_tasks(request, nodes)):
+    if of_task * tasks_by_node and (is_ranged(request) or has_idle_tasks(request, nodes)):
         # Tasks that a node only may have get GPUs as well (measured).
         fewest, most_gpus = of_task, max(most_gpus, of_task * tasks_by_node * most)
     elif of_task and request.gpus and request.ntasks is None and tasks < nodes:
@@ -110,7 +110,9 @@ def types_of_gpus(request: JobRequest) -> dict[str, str]:
     return named if len(set(named.values())) > 1 else {}
 
 
-TOGETHER = ("ntasks-per-socket", "ntasks-per-core", "gpus", "gpus-per-task", "contiguous", "deadline")
+TOGETHER = (
+    "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "gpus", "gpus-per-task", "contiguous", "deadline",
+)  # fmt: skip
 """Options of which more_together tells something, where they stand beside others."""
 
 
@@ -135,6 +137,8 @@ def more_together(
         if 0 < tasks < -(-request.gpus // request.gpus_per_node):
             instead = "ask with --nodes and --gpus-per-node"
             yield ("gpus", "gpus-per-node"), "take more nodes than there are tasks for", instead
+    if not gpus and (request.ntasks or 0) % (request.ntasks_per_gpu or 1):  # 22.05 rounds down, to no GPU
+        yield ("ntasks-per-gpu", "ntasks"), "take no GPU for the tasks that are left over", "ask with --gpus-per-node"
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05
@@ -261,7 +265,7 @@ def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partitio
         bounds.append(request.nodes_max)
     if request.ntasks is not None and not (request.gpus and request.nodes is None and _is_by_sockets(request)):
         bounds.append(max(request.ntasks, tasks))
-    elif request.ntasks_per_node and not _is_ranged(request):  # sbatch says -n, from both
+    elif request.ntasks_per_node and not is_ranged(request):  # sbatch says -n, from both
         bounds.append(max(request.ntasks_per_node * nodes, tasks))
     elif request.gpus and request.gpus_per_task:
         bounds.append(tasks)
@@ -312,7 +316,7 @@ def _has_cpus_counted_as_tasks(request: JobRequest) -> bool:
 
 def _gpus_together(request: JobRequest) -> int:
     """GPUs that are on one node, whatever happens: those of a task, and of all tasks that each node has."""
-    if request.gpus_per_task and request.ntasks_per_node and (request.ntasks is None or not _is_ranged(request)):
+    if request.gpus_per_task and request.ntasks_per_node and (request.ntasks is None or not is_ranged(request)):
         return request.gpus_per_task * request.ntasks_per_node
     return request.gpus_per_task or 1
 
@@ -334,10 +338,10 @@ def _tasks_on_node(request: JobRequest, most: int, tasks: int, nodes: int) -> in
 
 def _says_tasks(request: JobRequest) -> bool:
     """Whether sbatch tells the controller how many tasks there are before GPUs are looked at."""
-    return request.ntasks is not None or (bool(request.ntasks_per_node) and not _is_ranged(request))
+    return request.ntasks is not None or (bool(request.ntasks_per_node) and not is_ranged(request))
 
 
-def _is_ranged(request: JobRequest) -> bool:
+def is_ranged(request: JobRequest) -> bool:
     """Whether -N leaves Slurm a choice."""
     return request.nodes_max is not None and request.nodes_max != request.nodes
 
@@ -352,7 +356,7 @@ def _is_filled(request: JobRequest) -> bool:
 
     With --gpus there may be: fewer of them on each are then taken from more.
     """
-    return request.gpus is None and not _is_ranged(request)
+    return request.gpus is None and not is_ranged(request)
 
 
 def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:

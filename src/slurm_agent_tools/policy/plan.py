@@ -188,7 +188,7 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
 
 def _dependency_pin(text: str) -> Pin | None:
     """Of several jobs one may fail while others run: a link that Slurm then removed would let what follows it begin."""
-    if len(named_jobs(text)) < 2 or not re.search(r"after(?:ok|notok|corr):", text):
+    if len(named_jobs(text)) < 2 or not re.search(r"(?i)after(?:ok|notok|corr):", text):
         return None
     return Pin("--kill-on-invalid-dep=no", "it stays in its place while a job that it waits for still runs")
 

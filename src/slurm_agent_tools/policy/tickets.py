@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.geometry import geometry, more_together, types_of_gpus
+from slurm_agent_tools.models.geometry import geometry, is_ranged, more_together, types_of_gpus
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import (
@@ -95,6 +95,10 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError(
             "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
         )
+    gpus = request.gpus or request.gpus_per_node or request.gpus_per_task or request.ntasks_per_gpu
+    if is_ranged(request) and gpus:  # as check_range of the plugin
+        hint = "Write #SBATCH --nodes with one number."
+        raise InputError("nodes", None, "are a range, for which there is no ticket with GPUs", hint=hint)
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."

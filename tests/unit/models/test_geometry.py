@@ -35,6 +35,9 @@ def asked(words: str) -> JobRequest:
         ("--contiguous", []),
         ("--dependency=afterany:1 --deadline=now+75", ["deadline", "dependency"]),
         ("--deadline=now+75", []),
+        ("--ntasks=1 --ntasks-per-gpu=3", ["ntasks-per-gpu", "ntasks"]),
+        ("--ntasks=6 --ntasks-per-gpu=3", []),
+        ("--ntasks=1 --ntasks-per-gpu=3 --gpus=1", []),
     ],
 )
 def test_options_that_take_more_together_are_named(words: str, named: list[str]):

@@ -20,9 +20,15 @@ _MEMORY = (("mem", "min_mem_per_node"), ("mem-per-cpu", "min_mem_per_cpu"), ("me
 
 def options(chance: random.Random) -> dict[str, str]:
     """Option -> value of one request that Slurm takes, most of them with GPUs."""
-    while _refused(made := _options(chance)):
+    while _refused(made := _options(chance)) or _has_no_ticket(made):
         pass
     return made
+
+
+def _has_no_ticket(made: Options) -> bool:
+    """GPUs on a range of nodes, which sbatch takes."""
+    one = _Numbers(made)
+    return one.ranged and (one.gpus or one.of_node or one.of_task or one.of_gpu) > 0
 
 
 def _options(chance: random.Random) -> dict[str, str]:
@@ -70,16 +76,6 @@ def _refused(made: Options) -> bool:
     if one.of_task and (not (one.tasks or one.on_node or one.fixed) or 0 < one.tasks < one.on_node):
         return True
     return one.low > 0 and 0 < one.on_node * one.high < one.tasks
-
-
-def with_fewer_nodes(made: Options) -> Options:
-    """With the nodes that sbatch 22.05.8 leaves of a range where there are fewer GPUs. The guard does not rely on it."""
-    one = _Numbers(made)
-    most = one.gpus or (one.tasks // one.of_gpu if one.of_gpu else 0)
-    if not one.ranged or not most or one.of_node:
-        return made
-    least = min(one.low, one.tasks or one.low)
-    return {**made, "nodes": f"{least}-{max(least, min(one.high, most))}"}
 
 
 def fields(made: Options) -> dict[str, object]:

@@ -44,8 +44,6 @@ slurm.log_info("""
 
 # Found by other chances than those of the tests here.
 FOUND: tuple[Options, ...] = (
-    {"nodes": "2-4", "gpus": "2", "gpus-per-task": "2", "mem": "8G"},
-    {"nodes": "2-4", "cpus-per-task": "2", "gpus": "4", "gpus-per-node": "1", "mem-per-cpu": "1G"},
     {"nodes": "1", "mincpus": "5", "gpus-per-task": "3", "cpus-per-gpu": "1", "mem-per-cpu": "17G"},
 )
 
@@ -89,8 +87,7 @@ def test_guard_and_plugin_count_the_same_of_a_request(site: dict[str, int]):
     chance = random.Random(7)  # noqa: S311 - of tests
     asked = [*FOUND, *(random_sizes.options(chance) for _ in range(tries(4000)))]
     for one, counted in zip(asked, by_plugin(asked, Site(**site)), strict=True):  # type: ignore[arg-type]
-        assert by_guard(random_sizes.with_fewer_nodes(one), site) == counted, one
-        assert all(ours >= theirs for ours, theirs in zip(by_guard(one, site), counted, strict=True)), one
+        assert by_guard(one, site) == counted, one
 
 
 @pytest.mark.parametrize("site", SITES.values(), ids=list(SITES))

@@ -63,6 +63,16 @@ def test_for_gpus_of_two_types_by_two_options_and_for_nodes_by_a_function_there_
     assert allowed("--time=5", "--mem=1G", *same).gpus == 4
 
 
+@pytest.mark.parametrize("gpus", ["--gpus=2", "--gres=gpu:1", "--gpus-per-task=1", "--ntasks-per-gpu=1"])
+def test_for_gpus_on_a_range_of_nodes_there_is_no_ticket(gpus: str):
+    words = ("--time=5", "--mem=1G", "--ntasks=2", gpus)
+    with pytest.raises(InputError, match="nodes") as caught:
+        allowed(*words, "--nodes=1-2")
+    assert "--nodes with one number" in (caught.value.hint or "")
+    assert allowed(*words, "--nodes=2").nodes == 2
+    assert allowed(*words[:-1], "--nodes=1-2").nodes == 2
+
+
 def test_tasks_by_socket_may_take_a_gpu_on_each_node():
     """24.11 and 26.05 gave --gpus=1 -n6 --ntasks-per-socket=1 three nodes with a GPU each."""
     assert allowed("--time=5", "--mem=1G", "--gpus=1", "--ntasks=6", "--ntasks-per-socket=1").gpus == 6
@@ -75,7 +85,7 @@ def test_for_gpus_of_each_socket_there_is_no_ticket():
 
 
 def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node_has():
-    words = ("--time=10", "--gpus=4", "--mem=16G", "--nodes=1-2")
+    words = ("--time=10", "--gpus=4", "--mem=16G", "--ntasks=2")
     assert allowed(*words).memory_per_gpu == 16 * 1024
     assert allowed(*words, most_gpus_per_node=2).memory_per_gpu == 8 * 1024
 

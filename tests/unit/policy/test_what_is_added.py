@@ -108,6 +108,7 @@ def test_a_niceness_longer_than_slurm_takes_is_not_counted():
     ("dependency", "stays"),
     [
         ("afterok:5", False), ("afterany:5:6", False), (None, False), ("afterok:5:6", True), ("afterany:5,afternotok:6", True),
+        ("AFTEROK:5,afterany:6", True),
     ],
 )  # fmt: skip
 def test_a_job_behind_several_is_not_removed_while_one_of_them_runs(dependency: str | None, stays: bool):
