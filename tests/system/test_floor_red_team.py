@@ -35,6 +35,7 @@ BEYOND = [
     "three -N1-3 --gres=gpu:1 --cpus-per-gpu=8 -mplane=60 --mem-per-cpu=2G",  # 22.05: (24,49152,1) and two whole nodes
     "three -N1-2 -n2 --gpus-per-node=2 -mplane=60 --mem=32G",  # 26.05: (32G,2)(32G,0)
     "three -N1 -n1 --ntasks-per-gpu=3 --mem=17G",  # 22.05: no GPU
+    "three -n6 --ntasks-per-gpu=1 --gpus-per-node=2 --cpus-per-gpu=1 --mem-per-gpu=16G",  # 24.11: 6 GPUs on three nodes
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",

@@ -407,7 +407,8 @@ local function check_together(found, get, shape)
   if shape.tasks_per_gpu and not tasks and shape.gpus == 0 then -- 24.11, 26.05
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
-  if tasks and shape.of_task and cpus > tasks * shape.cpus_per_task then -- 22.05
+  local by_tasks = shape.of_task or shape.tasks_per_gpu and shape.of_node and not shape.of_job
+  if tasks and by_tasks and cpus > tasks * shape.cpus_per_task then -- 22.05; of tasks for each GPU 24.11 and 26.05
     refuse(found, "gpus", "there are more CPUs than those of the tasks, and may be GPUs for them; write " .. REMEDY.gpus)
   end
 end

@@ -137,6 +137,9 @@ def more_together(
         if 0 < tasks < -(-request.gpus // request.gpus_per_node):
             instead = "ask with --nodes and --gpus-per-node"
             yield ("gpus", "gpus-per-node"), "take more nodes than there are tasks for", instead
+    held = (request.ntasks_per_gpu or 0) * (request.gpus_per_node or 0) * (request.nodes or 1)
+    if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
+        yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
     if not gpus and (request.ntasks or 0) % (request.ntasks_per_gpu or 1):  # 22.05 rounds down, to no GPU
         yield ("ntasks-per-gpu", "ntasks"), "take no GPU for the tasks that are left over", "ask with --gpus-per-node"
     if "contiguous" in named and "nodelist" in named:  # 22.05

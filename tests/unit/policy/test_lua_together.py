@@ -37,10 +37,14 @@ from slurm_agent_tools.policy.for_others import TicketSource
             {"tres_per_node": "gres:gpu:1", "min_nodes": 1, "max_nodes": 3},
             {"tres_per_node": "gres:gpu:1", "min_nodes": 3, "max_nodes": 3},
         ),
+        (
+            {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 6},
+            {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2},
+        ),
         ({"ntasks_per_tres": 3, "num_tasks": 1, "min_cpus": 1}, {"ntasks_per_tres": 3, "num_tasks": 3, "min_cpus": 3}),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
-         "a range of nodes", "tasks left over"],
+         "a range of nodes", "more tasks than GPUs of a node", "tasks left over"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
