@@ -26,7 +26,7 @@ async def _measured(size: scale.Size) -> list[Row]:
             memory = scale.peak()
             await scale.fill(place, size.queued)
             asked = await scale.status(place, client, 8)
-        pages = await anyio.to_thread.run_sync(dashboards.measured, place, ("now", "fleet"), 5)
+        pages = await anyio.to_thread.run_sync(dashboards.measured, place, ("now", "fleet"), 10)
     waits, queue = f"{size.waits} waits over {size.jobs} jobs", f"with {size.queued} jobs queued"
     large = f"on {size.nodes} nodes {queue}"
     return [

@@ -130,7 +130,7 @@ async def a_node_is_drained(bench: Bench) -> Seen:
     try:
         waits = await bench.submit("-pgpu", f"--nodelist={node}")
         await bench.until(_reason(bench, waits, "ReqNodeNotAvail"), "it waits for the node")
-        nodes = {one.name: [one.state, one.reason, one.cpus_used] for one in await bench.client.nodes(fresh=True)}
+        nodes = {one.name: [one.state, one.reason, one.cpus_used] for one in await bench.client.nodes(max_age=0)}
         seen = await bench.seen(waits, "required_nodes")
         seen["reason"] = seen["reason"].partition(",")[0]  # 24.11 goes on now with the nodes, now with a reservation
         return {"waits": seen, "node": nodes[node]}
@@ -173,7 +173,7 @@ async def a_deadline_that_cannot_be_kept(bench: Bench) -> Seen:
 @scenario()
 async def it_cannot_ever_run(bench: Bench) -> Seen:
     done = await bench.sbatch("-pgpu", "--gpus=9", "--job-name=never-fits", "--time=5")
-    failed = [job for job in await bench.client.queue(fresh=True) if job.name == "never-fits"]
+    failed = [job for job in await bench.client.queue(max_age=0) if job.name == "never-fits"]
     return {
         "code": done.exit_code,
         "jobs": [bench.facts(job)["reason"] for job in failed],

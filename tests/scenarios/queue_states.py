@@ -74,7 +74,7 @@ async def who_goes_first(bench: Bench) -> Seen:
     await bench.becomes(high, "PENDING", reason="Resources")
     await bench.becomes(low, "PENDING", reason="Priority")
     priorities = [int((await bench.rows(one, "%Q"))[0][0]) for one in (low, high)]
-    node = next(one for one in await bench.client.nodes(fresh=True) if one.name.endswith("spec01"))
+    node = next(one for one in await bench.client.nodes(max_age=0) if one.name.endswith("spec01"))
     await bench.changed("scancel", str(first))
     await bench.over(high, low)
     ended = [(await bench.client.job(JobId(one), fresh=True)).job.started for one in (high, low)]

@@ -64,7 +64,7 @@ async def submit_for_gpus(bench: Bench) -> Seen:
 @scenario(seconds=10)
 async def submit_only_to_see(bench: Bench) -> Seen:
     reply = await _submitted(bench, HEAD + "sleep 1\n", dry_run=True)
-    jobs = [job for job in await bench.client.queue(fresh=True) if job.work_dir == str(bench.project)]
+    jobs = [job for job in await bench.client.queue(max_age=0) if job.work_dir == str(bench.project)]
     return _told(bench, reply) | {"jobs": len(jobs)}
 
 

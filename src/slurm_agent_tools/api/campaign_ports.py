@@ -185,7 +185,7 @@ class ServicePorts:
             if against is not None:
                 found = await self.find(batch.key)
                 return against if isinstance(found, BatchWasNeverSent) else found
-            await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
+            await self.context.slurm.queue(max_age=0)  # a controller that is away leaves no script for a person
             await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
             reply = await submit.submit_job(self.context, ask, self.caller)
             reason = outcomes.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name), self.failed)
@@ -243,7 +243,7 @@ class ServicePorts:
         context = self.context
         known = await context.db(context.store.by_key, context.owner, key)
         if known is not None and known.phase not in {"released", "cancelled", *GIVEN_UP}:
-            await recovery.complete(context, await context.slurm.queue(fresh=True))
+            await recovery.complete(context, await context.slurm.queue(max_age=0))
             known = await context.db(context.store.by_key, context.owner, key)
         if known is None or known.phase in {"cancelled", *GIVEN_UP}:
             return BatchWasNeverSent()
@@ -269,7 +269,7 @@ class ServicePorts:
     async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str | None]:
         """As cancel_job does it, and only what has not begun since it was looked at. Raises SlurmUnreachable."""
         try:
-            begun = trial_looks.going(await self.context.slurm.queue(fresh=True), map(_base, sent))
+            begun = trial_looks.going(await self.context.slurm.queue(max_age=0), map(_base, sent))
         except SlurmGarbled as error:
             return {one.trial.id: error.message for one in sent}
         kept: dict[TrialId, str | None] = {one.trial.id: None for one in sent if jobs.parse(one.job_id) in begun}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.job import Job, JobRecord, PastWaits, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
@@ -72,9 +73,13 @@ class FleetFacts:
         held = [one.nodes for one in self.reservations if one.start <= self.now < one.end]
         return frozenset[str]().union(*held)
 
-    def opens(self, node: Node) -> bool:
-        """Whether a partition of the node takes jobs, as far as is known."""
-        known = [self.partitions[name].state == "UP" for name in node.partitions if name in self.partitions]
+    def starting(self, nodes: Sequence[Node]) -> list[Node]:
+        """Those that start jobs, in a partition that takes them as far as is known."""
+        opens = {names: self._opens(names) for names in {node.partitions for node in nodes}}
+        return [node for node in nodes if opens[node.partitions] and usable(node)]
+
+    def _opens(self, names: Sequence[str]) -> bool:
+        known = [self.partitions[name].state == "UP" for name in names if name in self.partitions]
         return not known or any(known)
 
     @property

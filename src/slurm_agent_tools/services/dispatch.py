@@ -92,7 +92,7 @@ async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitRep
 async def _queued(context: ClusterContext, submission: Submission) -> Job | None:
     """Its job, where the queue can be read and shows one."""
     with contextlib.suppress(SlurmError):
-        return context.slurm.mine(await context.slurm.queue(fresh=True)).commented(submission.token)
+        return context.slurm.mine(await context.slurm.queue(max_age=0)).commented(submission.token)
     return None
 
 

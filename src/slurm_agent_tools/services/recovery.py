@@ -126,7 +126,7 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
     items = await context.begun(keep=keep)
     if not items:
         return
-    mine = context.slurm.mine(await context.slurm.queue(fresh=True))
+    mine = context.slurm.mine(await context.slurm.queue(max_age=0))
     rows = [(item, _match(item, mine)) for item in items]
     past = await _accounted(context, [item for item, seen in rows if item.phase not in GIVEN_UP and not _sure(seen)])
     for item, seen in rows:
@@ -184,7 +184,7 @@ async def _past(context: ClusterContext, items: Sequence[Submission]) -> tuple[J
 
 async def find(context: ClusterContext, item: Submission) -> tuple[Job, ...]:
     """The job of this submission with its parts, from queue or accounting. Raises SlurmError."""
-    queued = _match(item, context.slurm.mine(await context.slurm.queue(fresh=True)))
+    queued = _match(item, context.slurm.mine(await context.slurm.queue(max_age=0)))
     return queued if _sure(queued) else _known(item, queued, await _past(context, [item]))
 
 

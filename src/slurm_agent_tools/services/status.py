@@ -74,10 +74,9 @@ class Answers:
         self.context = context
         self.named, self.fresh = "queue" in (ask.sections or ()), ask.refresh
         self.broken_off: list[Alert] = []
-        self.queue: ConcurrentQuestion[Queue] = ConcurrentQuestion(partial(context.slurm.queue, fresh=ask.refresh))
-        self.nodes: ConcurrentQuestion[tuple[Node, ...]] = ConcurrentQuestion(
-            partial(context.slurm.nodes, fresh=ask.refresh)
-        )
+        age = 0 if ask.refresh else None
+        self.queue: ConcurrentQuestion[Queue] = ConcurrentQuestion(partial(context.slurm.queue, max_age=age))
+        self.nodes: ConcurrentQuestion[tuple[Node, ...]] = ConcurrentQuestion(partial(context.slurm.nodes, max_age=age))
         self.partitions: ConcurrentQuestion[dict[str, Partition]] = ConcurrentQuestion(
             partial(context.slurm.partitions, fresh=ask.refresh, max_age=_PARTITIONS_AGE)
         )

@@ -53,7 +53,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
     """
     whole = bool(request.find("exclusive"))
     partitions = ConcurrentQuestion(partial(context.slurm.partitions, fresh=whole, max_age=PARTITIONS_AGE))
-    queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
+    queue = ConcurrentQuestion(partial(context.slurm.queue, max_age=0 if fresh else None))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
     return Snapshot(dict(partitions.value()), mine, await context.unsettled(mine), queue.value())
@@ -61,7 +61,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
 
 async def free_slots(context: ClusterContext) -> int:
     """How many more jobs, or tasks of an array at once, the limit of concurrent jobs lets in now. Raises SlurmError."""
-    mine = tuple(job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active)
+    mine = tuple(job for job in context.slurm.mine(await context.slurm.queue(max_age=0)) if job.active)
     kept = reserved(item.slots for item in await context.unsettled(mine))
     return max(0, context.policy.policy.limits.max_concurrent_jobs - count_slots((*claims(mine), *kept)))
 
@@ -71,7 +71,7 @@ async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
 
     Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
     """
-    before = [job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active]
+    before = [job for job in context.slurm.mine(await context.slurm.queue(max_age=0)) if job.active]
     taken = count_slots(claims(job for job in before if job.job_id.base <= job_id.base))
     limit = context.policy.policy.limits.max_concurrent_jobs
     if taken <= limit:

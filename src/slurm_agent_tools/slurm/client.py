@@ -195,7 +195,7 @@ class SlurmClient(JobActions):
 
     async def find_token(self, token: str, *, since: datetime | None = None) -> Job | None:
         """This user's job with a token in its comment, from the queue, then from the accounting. Raises SlurmError."""
-        queued = self.mine(await self.queue(fresh=True)).commented(token)
+        queued = self.mine(await self.queue(max_age=0)).commented(token)
         if queued is not None:
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))

@@ -260,12 +260,9 @@ class SlurmQuestions:
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
-    async def queue(self, *, fresh: bool = False, max_age: float | None = None) -> Queue:
+    async def queue(self, *, max_age: float | None = None) -> Queue:
         """All users' jobs, those that ended within MinJobAge included. Raises SlurmError."""
-        return await self._queue.get(self._age(fresh=fresh, max_age=max_age))
-
-    def _age(self, *, fresh: bool, max_age: float | None) -> float:
-        return 0 if fresh else self.age_limit if max_age is None else max_age
+        return await self._queue.get(self.age_limit if max_age is None else max_age)
 
     @overload
     def mine(self, jobs: Queue) -> Queue: ...
@@ -289,11 +286,11 @@ class SlurmQuestions:
         """
         if fresh:
             self._backdrop.forget()
-        return await self._partitions.get(self._age(fresh=fresh, max_age=max_age))
+        return await self._partitions.get(0 if fresh else self.age_limit if max_age is None else max_age)
 
-    async def nodes(self, *, fresh: bool = False, max_age: float | None = None) -> tuple[Node, ...]:
+    async def nodes(self, *, max_age: float | None = None) -> tuple[Node, ...]:
         """Every node with what jobs were given of it, and since when a reason stands. Raises SlurmError."""
-        return await self._nodes.get(self._age(fresh=fresh, max_age=max_age))
+        return await self._nodes.get(self.age_limit if max_age is None else max_age)
 
     async def info(self) -> ClusterInfo:
         """Name, version, accounting. Raises SlurmError."""

@@ -50,7 +50,7 @@ async def outcomes(
     box: contexts.TestedToolbox, reading: ScriptReading, *, running: bool = False
 ) -> dict[str, str | None]:
     """How each earlier run ended, by its script's name, as the policy is told before `reading` is submitted."""
-    queue = await box.context.slurm.queue(fresh=True)
+    queue = await box.context.slurm.queue(max_age=0)
     active = [job for job in queue if job.active] if running else []
     return {run.script_path: run.outcome for run in await submission_facts.history(box.context, active, reading)}
 
@@ -105,7 +105,7 @@ async def test_what_is_told_of_each_run_is_what_was_sent(box):
 async def test_a_run_that_is_under_way_is_active_and_nothing_is_asked_about_it(box):
     await box.call("get_status", GetStatus())
     reply = await box.call("submit_job", SubmitJob(script="train.sh"))
-    queue = await box.context.slurm.queue(fresh=True)
+    queue = await box.context.slurm.queue(max_age=0)
     before = dict(box.context.slurm.calls)
     reading = await reading_of(box.context, "train.sh", TEXTS["train.sh"])
 

@@ -33,7 +33,7 @@ class Told:
     def mine(self, queue: Sequence[Job]) -> tuple[Job, ...]:
         return tuple(job for job in queue if job.user == "alice")
 
-    async def queue(self, *, fresh: bool = False) -> tuple[Job, ...]:
+    async def queue(self, *, max_age: float | None = None) -> tuple[Job, ...]:
         return tuple(self.queued)
 
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:

@@ -31,7 +31,7 @@ def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:
 def squeue_row(cell: Mapping[str, object], mark: str = "") -> str:
     """Cells as squeue puts them in a line: the head's, then those that users write, behind marked separators."""
     values = [str(value) for value in cell.values()]
-    return f"{US}{mark}".join([squeue.INNER.join(values[:-3]), *values[-3:]])
+    return f"{US}{mark}".join([squeue.INNER.join(values[:5]), squeue.INNER.join(values[5:-3]), *values[-3:]])
 
 
 def accounted(job_id: str, state: str = "COMPLETED", code: str = "0:0", **changes: object) -> bytes:

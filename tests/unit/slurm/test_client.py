@@ -28,7 +28,7 @@ async def test_simultaneous_fresh_questions_cost_one_command():
     told = Told(squeue=done(queued("5")))
     async with anyio.create_task_group() as group:
         for _ in range(20):
-            group.start_soon(lambda: told.slurm.queue(fresh=True))
+            group.start_soon(lambda: told.slurm.queue(max_age=0))
     assert told.slurm.calls["squeue"] == 1
 
 
@@ -40,7 +40,7 @@ async def test_simultaneous_fresh_questions_cost_one_command():
         (3, {"max_age": 2}, 2),
         (2, {"max_age": 2}, 1),
         (30, {"max_age": 60}, 1),
-        (0.1, {"fresh": True}, 2),
+        (0.1, {"max_age": 0}, 2),
     ],
 )
 async def test_an_answer_is_used_until_its_age(passed, more, calls):

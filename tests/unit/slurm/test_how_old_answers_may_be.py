@@ -46,12 +46,12 @@ def asking() -> Asking:
     [
         ("queue", 10, {}, None),
         ("queue", 10.5, {}, "squeue"),
-        ("queue", 0.5, {"fresh": True}, "squeue"),
+        ("queue", 0.5, {"max_age": 0}, "squeue"),
         ("queue", 30, {"max_age": 30}, None),
         ("queue", 3, {"max_age": 2}, "squeue"),
         ("nodes", 10, {}, None),
         ("nodes", 10.5, {}, "scontrol show nodes"),
-        ("nodes", 0.5, {"fresh": True}, "scontrol show nodes"),
+        ("nodes", 0.5, {"max_age": 0}, "scontrol show nodes"),
         ("nodes", 3, {"max_age": 2}, "scontrol show nodes"),
         ("partitions", 10, {}, None),
         ("partitions", 10.5, {}, "scontrol show partition"),
@@ -94,7 +94,7 @@ async def test_ages_are_those_of_the_last_answers(asking: Asking):
 
 async def test_every_table_has_a_separator_that_nobody_can_foresee(asking: Asking):
     for _ in range(3):
-        await asking.client.queue(fresh=True)
+        await asking.client.queue(max_age=0)
         await asking.client.ran(asking.clock.now() - timedelta(days=1))
         asking.clock.move(700)
         await asking.client.past()
@@ -153,7 +153,7 @@ async def test_a_slow_controller_is_asked_why_every_five_minutes_and_its_answers
     for passed, asked in ((0, 1), (300, 1), (0.5, 2)):
         asking.clock.move(passed)
         for _ in range(2):
-            await client.queue(fresh=True)
+            await client.queue(max_age=0)
         verdict = await client.diagnose()
         assert client.calls["sdiag"] == asked
         assert verdict.factor == 4

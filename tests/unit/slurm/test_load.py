@@ -104,7 +104,7 @@ class Slow:
 
     async def look(self, times=2):
         for _ in range(times):
-            await self.slurm.queue(fresh=True)
+            await self.slurm.queue(max_age=0)
             self.clock.move(1)
 
 

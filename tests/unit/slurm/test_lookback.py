@@ -114,7 +114,7 @@ async def test_a_slow_controller_is_not_asked():
     told = Told({})
     for _ in range(3):
         told.clock.move(10)
-        await told.slurm.nodes(fresh=True)
+        await told.slurm.nodes(max_age=0)
 
     assert told.slurm.verdict.kind != "calm"
     assert await told.slurm.past() is None

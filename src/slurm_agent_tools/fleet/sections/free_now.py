@@ -6,12 +6,12 @@ it all the same, and Slurm decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from slurm_agent_tools.fleet import gpu_tiers
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.models.fleet_answer import FreeInTier, FreeSection, LargestStart, NotMeasured
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.units import human_memory
@@ -41,8 +41,12 @@ class NodeRoom:
 
 def rooms(facts: FleetFacts) -> list[NodeRoom]:
     """What is free on each node that starts jobs and is not reserved; those whose use Slurm does not tell have none."""
+    return list(map(_room, _open(facts, facts.nodes)))
+
+
+def _open(facts: FleetFacts, nodes: Sequence[Node]) -> list[Node]:
     reserved = facts.reserved
-    return [_room(node) for node in facts.nodes if usable(node) and facts.opens(node) and node.name not in reserved]
+    return [node for node in facts.starting(nodes) if node.name not in reserved]
 
 
 def _room(node: Node) -> NodeRoom:
@@ -56,9 +60,14 @@ def section(facts: FleetFacts) -> FreeSection:
     """What is free now; a figure that one node does not tell is not known for all of them."""
     found = rooms(facts)
     good = [room.node for room in found]
+    by_name = {room.node.name: room for room in found}
+    by_tier = {
+        name: [by_name[node.name] for node in members]
+        for name, members in gpu_tiers.by_tier(good, facts.settings).items()
+    }
     memory = _sum(found, (node.memory_used_bytes for node in good), "memory")
-    tiers = [_tier(name, members, found) for name, members in gpu_tiers.by_tier(good, facts.settings).items()]
-    starts = _largest(facts, found)
+    tiers = [_tier(name, members) for name, members in by_tier.items()]
+    starts = _largest(facts, by_tier)
     return FreeSection(
         gpus=_sum(found, (node.gpus_used for node in good), "gpus"),
         gpus_used=_total(node.gpus_used for node in good),
@@ -89,7 +98,7 @@ def sentence(made: FreeSection) -> str:
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Why something of it is not known."""
-    off = [room for room in rooms(facts) if room.node.state.endswith("~")]
+    off = _open(facts, [node for node in facts.nodes if node.state.endswith("~")])
     booting = []
     if off:
         why = "they are free and powered off: a job there waits until they are started, and some may not come up"
@@ -109,16 +118,14 @@ def _total(values: Iterable[int | None]) -> int | None:
     return None if None in known else sum(value or 0 for value in known)
 
 
-def _sum(found: Sequence[NodeRoom], used: Iterable[int | None], what: str) -> int | None:
+def _sum(found: Sequence[NodeRoom], used: Iterable[int | None], what: Literal["gpus", "cpus", "memory"]) -> int | None:
     """The free amounts together, unless one is not told."""
     if any(value is None for value in used):
         return None
     return sum({"gpus": room.gpus, "cpus": room.cpus, "memory": room.memory}[what] for room in found)
 
 
-def _tier(name: str, members: Sequence[Node], found: Sequence[NodeRoom]) -> FreeInTier:
-    names = {node.name for node in members}
-    here = [room for room in found if room.node.name in names]
+def _tier(name: str, here: Sequence[NodeRoom]) -> FreeInTier:
     memory = _sum(here, (room.node.memory_used_bytes for room in here), "memory")
     gpus = _sum(here, (room.node.gpus_used for room in here), "gpus")
     return FreeInTier(
@@ -132,21 +139,17 @@ def _tier(name: str, members: Sequence[Node], found: Sequence[NodeRoom]) -> Free
     )
 
 
-def _largest(facts: FleetFacts, found: Sequence[NodeRoom]) -> list[LargestStart]:
+def _largest(facts: FleetFacts, by_tier: Mapping[str, Sequence[NodeRoom]]) -> list[LargestStart]:
     """For each tier the partition in which the largest job could start, tiers in their order."""
-    best: dict[str, LargestStart] = {}
-    for partition in facts.partitions.values():
-        if partition.state != "UP":
-            continue
-        here = [room for room in found if partition.name in room.node.partitions and room.cpus and room.memory]
-        tiers: dict[str, list[NodeRoom]] = {}
-        for room in here:
-            tiers.setdefault(gpu_tiers.tier_of_node(room.node, facts.settings), []).append(room)
-        for tier, members in tiers.items():
-            start = _start(tier, partition, members)
-            if start is not None and (tier not in best or _size(start) > _size(best[tier])):
-                best[tier] = start
-    return sorted(best.values(), key=lambda one: -gpu_tiers.rank(one.tier, facts.settings))
+    best: list[LargestStart] = []
+    for tier, rooms_of_tier in by_tier.items():
+        inside: dict[str, list[NodeRoom]] = {name: [] for name in facts.partitions}
+        for room in rooms_of_tier:
+            for name in room.node.partitions if room.cpus and room.memory else ():
+                inside.setdefault(name, []).append(room)
+        starts = [_start(tier, one, inside[one.name]) for one in facts.partitions.values() if one.state == "UP"]
+        best += sorted((one for one in starts if one is not None), key=_size, reverse=True)[:1]
+    return best
 
 
 def _size(start: LargestStart) -> tuple[int, int, int]:

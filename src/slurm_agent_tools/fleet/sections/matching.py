@@ -17,7 +17,6 @@ from slurm_agent_tools.fleet import gpu_tiers
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import free_now
 from slurm_agent_tools.fleet.sections.free_now import NodeRoom
-from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.fleet_answer import MatchSection, NotMeasured, TierMatch
 from slurm_agent_tools.models.node import Node, Partition
@@ -130,7 +129,7 @@ def _judged(
     tier: str, nodes: Sequence[Node], free: Sequence[NodeRoom], wanted: _Wanted, facts: FleetFacts
 ) -> TierMatch:
     """One tier. A job goes on one node; what no node has alone is told with what all have together."""
-    good = [node for node in nodes if usable(node) and facts.opens(node)]
+    good = facts.starting(nodes)
     why = _why_not(good, wanted, facts)
     if why is not None:
         return TierMatch(tier=tier, fits=False, why_not=why)

@@ -69,7 +69,7 @@ class SiteJudgement:
             # What is released counts by the queue alone, so the look at it comes behind: its job is in there.
             await self._settle(list(zip(items, await self._fates(items), strict=True)))
             opened = ConcurrentQuestion(partial(self._opened, arguments, claims))
-            queue = ConcurrentQuestion(partial(self._context.slurm.queue, fresh=True))
+            queue = ConcurrentQuestion(partial(self._context.slurm.queue, max_age=0))
             await ask_all(opened, queue)
             return await self._judged(opened.value(), claims, dry=words.get("dry") is True)
 

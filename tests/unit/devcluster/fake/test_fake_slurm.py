@@ -82,17 +82,17 @@ async def test_a_command_that_hangs_takes_the_callers_limit_and_no_real_time(slu
     slurm.hang("squeue")
     before = slurm.clock.seconds
     with pytest.raises(SlurmUnreachable, match="did not answer"):
-        await client.queue(fresh=True)
+        await client.queue(max_age=0)
     assert slurm.clock.seconds - before == pytest.approx(client.settings.read_timeout, abs=0.1)
     await slurm.clock.advance(1)
-    assert len(await client.queue(fresh=True)) == 0
+    assert len(await client.queue(max_age=0)) == 0
 
 
 async def test_daemons_that_are_away(slurm, client):
     job = await submitted(client)
     slurm.controller_down()
     with pytest.raises(SlurmUnreachable):
-        await client.queue(fresh=True)
+        await client.queue(max_age=0)
     slurm.controller_down(False)
     await slurm.clock.advance(20)
     slurm.forget(job.base)
@@ -107,7 +107,7 @@ async def test_daemons_that_are_away(slurm, client):
 async def test_garbage_is_never_an_empty_queue(slurm, client):
     slurm.garble("squeue")
     with pytest.raises(SlurmGarbled):
-        await client.queue(fresh=True)
+        await client.queue(max_age=0)
 
 
 async def test_an_accounting_that_is_late_leaves_a_forgotten_job_unknown(slurm, client):
@@ -126,7 +126,7 @@ async def test_an_accounting_that_is_late_leaves_a_forgotten_job_unknown(slurm, 
 async def test_the_controller_forgets_what_ended_longer_ago_than_min_job_age(slurm, client):
     job = await submitted(client)
     await slurm.clock.advance(400)
-    assert len(await client.queue(fresh=True)) == 0
+    assert len(await client.queue(max_age=0)) == 0
     assert (await client.job(job)).job.sources == ("sacct",)
 
 
@@ -202,7 +202,7 @@ async def test_a_node_that_fails_takes_its_jobs_with_it_and_begins_those_again_t
 
 async def test_other_users_jobs_are_theirs(slurm, client):
     number = slurm.submit(user="bob", cwd=HOME)
-    assert not client.mine(await client.queue(fresh=True))
+    assert not client.mine(await client.queue(max_age=0))
     answer = slurm.command("scancel", str(number))
     assert (answer.code, "Access/permission denied" in answer.err) == (1, True)
 

@@ -32,7 +32,7 @@ async def test_a_lost_reply_is_uncertain_and_the_job_is_there(slurm, client):
     slurm.lose_next_reply("sbatch")
     with pytest.raises(SlurmUncertain):
         await send(client)
-    assert [job.job_id for job in await client.queue(fresh=True)] == [JobId(1)]
+    assert [job.job_id for job in await client.queue(max_age=0)] == [JobId(1)]
     assert await send(client) == 2  # only the next reply was lost
 
 
@@ -40,7 +40,7 @@ async def test_a_lost_request_is_uncertain_and_there_is_no_job(slurm, client):
     slurm.lose_next_request("sbatch")
     with pytest.raises(SlurmUncertain):
         await send(client)
-    assert list(await client.queue(fresh=True)) == []
+    assert list(await client.queue(max_age=0)) == []
 
 
 @pytest.mark.parametrize(("carried_out", "there"), [(False, 0), (True, 1)])
@@ -50,13 +50,13 @@ async def test_a_command_that_hangs_takes_the_whole_time_limit(slurm, client, ca
     with pytest.raises(SlurmUncertain):
         await send(client)
     assert slurm.clock.seconds - before == pytest.approx(client.settings.submit_timeout, abs=0.1)
-    assert len(await client.queue(fresh=True)) == there
+    assert len(await client.queue(max_age=0)) == there
 
 
 async def test_a_question_that_hangs_is_no_answer(slurm, client):
     slurm.hang("squeue")
     with pytest.raises(SlurmUnreachable):
-        await client.queue(fresh=True)
+        await client.queue(max_age=0)
 
 
 async def test_a_refusal_in_given_words_is_told_in_them_and_as_often_as_asked(slurm, client):
@@ -79,9 +79,9 @@ async def test_a_fault_of_one_subcommand_leaves_the_others_alone(slurm, client):
 async def test_garbage_is_told_as_garbage(slurm, client):
     slurm.garble("squeue")
     with pytest.raises(SlurmGarbled, match="Lmod"):
-        await client.queue(fresh=True)
+        await client.queue(max_age=0)
     slurm.clock.move(1)
-    assert list(await client.queue(fresh=True)) == []
+    assert list(await client.queue(max_age=0)) == []
 
 
 async def test_something_may_happen_just_before_a_command_comes(slurm, client):
@@ -94,12 +94,12 @@ async def test_something_may_happen_just_before_a_command_comes(slurm, client):
 
 async def test_a_controller_that_is_away_answers_no_question_until_it_is_back(slurm, client):
     slurm.controller_down()
-    for ask in (lambda: client.queue(fresh=True), client.nodes, lambda: client.cancel(JobId(1))):
+    for ask in (lambda: client.queue(max_age=0), client.nodes, lambda: client.cancel(JobId(1))):
         with pytest.raises((SlurmUnreachable, SlurmUncertain)):
             await ask()
     assert slurm.command("sinfo", "--version").out == "slurm-wlm 22.05.8\n"
     slurm.controller_down(False)
-    assert list(await client.queue(fresh=True)) == []
+    assert list(await client.queue(max_age=0)) == []
 
 
 async def test_an_accounting_that_is_away_leaves_the_queue_standing(slurm, client):
@@ -119,7 +119,7 @@ async def test_a_job_that_the_controller_forgot_is_told_by_the_accounting(slurm,
     number = await send(client)
     slurm.clock.move(30)
     slurm.forget(number)
-    assert list(await client.queue(fresh=True)) == []
+    assert list(await client.queue(max_age=0)) == []
     view = await client.job(JobId(number), fresh=True)
     assert (view.job.state, view.job.exit_code, view.job.elapsed_seconds) == ("FAILED", 3, 5)
     assert slurm.job(number).code == 3

@@ -185,7 +185,7 @@ async def test_the_fleet_is_drawn_by_state_and_load(tmp_path: Path):
     await slurm.clock.advance(5)
     visit = await visiting(scene)
     seen = await visit.see("fleet")
-    nodes = await scene.context.slurm.nodes(fresh=True)
+    nodes = await scene.context.slurm.nodes(max_age=0)
     assert {kind: len(members) for kind, members in by_kind(nodes).items()}["down"] == 1
     squares = [attributes["class"] for tag, attributes in seen.tags if tag == "rect" and "x" in attributes]
     assert sorted(squares) == sorted(kind_of(node) for node in nodes)
@@ -196,7 +196,7 @@ async def test_two_thousand_nodes_fit_into_the_first_view(tmp_path: Path):
     names = [f"node{number:04d}" for number in range(2000)]
     partitions = [FakePartition("main", tuple(names), default=True)]
     scene = Scene(tmp_path, FakeSlurm(nodes=[FakeNode(name, gpus=4) for name in names], partitions=partitions))
-    nodes = await scene.context.slurm.nodes(fresh=True)
+    nodes = await scene.context.slurm.nodes(max_age=0)
     assert len(nodes) == 2000
     paths = node_map(nodes, by_kind(nodes))["paths"]
     assert sum(corners.count("M") for texts in paths.values() for corners in texts) == 2000

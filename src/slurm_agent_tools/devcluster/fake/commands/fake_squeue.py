@@ -33,6 +33,7 @@ class _Asked:
     ids: list[str] = field(default_factory=list)
     user: str | None = None
     start: bool = False
+    by_id: bool = False
 
 
 def run_squeue(session: Session, words: Sequence[str]) -> Answer:
@@ -49,6 +50,8 @@ def run_squeue(session: Session, words: Sequence[str]) -> Answer:
     jobs = [job for job in jobs if asked.user in {None, job.user} and (not asked.start or job.state == "PENDING")]
     order = list(slurm.partitions)
     jobs.sort(key=lambda job: (order.index(job.partition.split(",")[0]), job.state, -job.priority, job.number))
+    if asked.by_id:
+        jobs.sort(key=lambda job: (job.array or job.number, job.task or 0))
     return Answer("".join(f"{_row(slurm, job, asked.form)}\n" for job in jobs))
 
 
@@ -58,6 +61,9 @@ def _options(session: Session, words: Sequence[str]) -> _Asked:
         word = rest.pop(0)
         name, sign, value = word.partition("=")
         if word in {"--noheader", "-h"}:
+            continue
+        if word == "--sort=i":
+            asked.by_id = True
             continue
         if word in {"--me", "--start"}:
             asked.user = session.user if word == "--me" else asked.user
