@@ -229,10 +229,16 @@ def test_root_and_exempt_users_pass(floored):
     manage(floored.cluster, argv)
 
 
-def test_a_job_of_the_guard_passes_and_is_released(floored):
-    (floored.project / "train.sh").write_text(
-        "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --gpus=2\n#SBATCH --mem=32G\n#SBATCH --output=train.out\nsleep 60\n"
-    )
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--partition=gpu --gpus=2 --mem=32G",
+        "--partition=cpu --nodes=2 --ntasks=3 --ntasks-per-node=2 --mem-per-cpu=1G",  # made memory of each node
+    ],
+)
+def test_a_job_of_the_guard_passes_and_is_released(floored, words):
+    lines = [f"#SBATCH {word}" for word in (*words.split(), "--output=train.out")]
+    (floored.project / "train.sh").write_text("\n".join(["#!/bin/bash", *lines, "sleep 60\n"]))
     floored.own()
     clear(floored)
     floored.cli("get_status", "--no-cache")

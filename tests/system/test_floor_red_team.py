@@ -106,6 +106,27 @@ def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, 
     assert re.search(rb" NumNodes=1(?:-1)? ", shown), shown
 
 
+@pytest.mark.parametrize("ticket", [False, True])
+@pytest.mark.parametrize(
+    ("words", "node"),
+    [
+        ("-N3 -n48 --ntasks-per-node=16 --mem-per-cpu=1G", "16G"),  # 22.05: 61G on one node of four
+        ("-N2 -n6 -c2 --ntasks-per-node=3 --mem-per-cpu=1G", "6G"),
+        ("-N2 -n4 --ntasks-per-node=2 --gpus-per-node=1 --mem-per-cpu=8G", "16G"),
+    ],
+)
+def test_tasks_of_each_node_have_the_memory_that_was_counted_for_it(site: Site, words: str, node: str, ticket: bool):
+    asked = ("--partition=three", *words.split(), "--time=5")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, "-mplane=2", *more)
+    assert job is not None, said
+    shown = site.place.slurm("scontrol", "--oneliner", "show", "job", job)
+    later = site.place.run(["scontrol", "update", f"JobId={job}", "MinMemoryCPU=8G"])
+    site.place.run(["scancel", job])
+    assert f" MinMemoryNode={node} " in shown
+    assert later.returncode != 0
+
+
 @pytest.mark.parametrize(("words", "ticket", "change"), CHANGES)
 def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, ticket: bool, change: str):
     asked = (*words.split(), "--time=5")

@@ -603,12 +603,18 @@ end
 
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
 -- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
--- layout of cores (measured).
-local function keep_to_nodes(job)
+-- layout of cores (measured). With --distribution=plane Slurm puts more tasks on a node than --ntasks-per-node says, each
+-- with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is asked for the node instead.
+local function keep_to_counts(job)
   if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil then return end
-  local shape, limit = shape_of(reader_of(job)), stated(job, "max_nodes")
+  local shape, limit, cpu = shape_of(reader_of(job)), stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
   if (shape.of_job or shape.tasks_per_node) and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
     job.max_nodes = shape.most_nodes
+  end
+  if cpu and shape.tasks_per_node and shape.most_nodes > 1 and (shape.gpus == 0 or shape.of_node) then
+    local fewest = gpu_bounds(shape)
+    local node = by_cpu(cpu, shape, fewest)
+    job.min_mem_per_node = math.ceil(node)
   end
 end
 
@@ -784,7 +790,7 @@ function slurm_job_submit(job, parts, uid)
     local long = check_length(job)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
-    if code == slurm.SUCCESS then keep_to_nodes(job) end
+    if code == slurm.SUCCESS then keep_to_counts(job) end
     job.requeue = 0
     return code
   end)

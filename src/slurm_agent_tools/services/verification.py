@@ -17,7 +17,7 @@ _SEVERITY = ("pass", "warn", "not_evaluated", "justify", "approve", "deny")
 
 def differences(context: ClusterContext, request: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
     """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
-    differing = []
+    differing, counted = [], request.resources
     if request.effective.find("exclusive"):
         granted = _with_all_gpus(request, granted)
     if script != request.data:
@@ -28,7 +28,11 @@ def differences(context: ClusterContext, request: SubmissionRequest, granted: Jo
         differing.append("Slurm would requeue the job by itself")
     if request.arguments.priority is not None:
         differing += priority(request, granted)
-    differing += [change.what for change in grown_since([request.resources], granted.resources, started=False)]
+    if request.effective.find("ntasks-per-node") and counted.memory_per_node_bytes and counted.nodes:
+        # a site's floor asks for the memory of each node in place of that of each CPU: so much, with fewer tasks too
+        every = counted.memory_per_node_bytes * counted.nodes
+        counted = replace(counted, memory_bytes=max(counted.memory_bytes or 0, every))
+    differing += [change.what for change in grown_since([counted], granted.resources, started=False)]
     return differing + _harsher(context, request, granted)
 
 
