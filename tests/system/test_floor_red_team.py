@@ -56,6 +56,20 @@ CHANGES = [
     ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", True, "Features=a100*2"),
     ("--partition=three --gres=gpu:1 -N1 --mem=1G", False, "NumNodes=1-3"),
     ("--partition=three --gres=gpu:1 -N1 --mem=1G", True, "NumNodes=1-3"),
+    ("--partition=special -N1 -n1 -c50 --mem=1G", False, "MinCPUsNode=1"),  # then MinMemoryCPU=16384: (50,819200)
+    ("--partition=special -N1 -n50 --ntasks-per-node=50 --mem=18G", True, "MinCPUsNode=1"),
+    ("--partition=special -N1 -n1 --ntasks-per-node=60 --mem=1G", False, "MinMemoryCPU=16384"),  # 24.11: (60,983040)
+    ("--partition=special -N1 -n1 --ntasks-per-node=30 --mem=15G", True, "MinMemoryCPU=16384"),
+    ("--partition=gpu -N2 -n2 -c8 --gpus-per-task=1 --mem=1G", False, "MinMemoryCPU=16384"),  # (8,131072,1) twice
+    (
+        "--partition=special -N1 -n60 --ntasks-per-node=60 --gpus=1 --cpus-per-gpu=1 -O --mem=1G",
+        False,
+        "MinMemoryCPU=16384",
+    ),
+    ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
+    ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
+    ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
+    ("--partition=special -N1 -n4 --mem-per-cpu=4G", False, "NumNodes=9-1"),
 ]
 
 
@@ -133,9 +147,13 @@ def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, t
     more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
     job, said = sbatch(site, *asked, *more)
     assert job, said
+    before, cpus = site.log(), re.findall(r"NumCPUs=\S+", site.place.slurm("scontrol", "show", "job", job))
     done = site.place.run(["scontrol", "update", f"JobId={job}", change])
+    shown = site.place.slurm("scontrol", "show", "job", job)
     site.place.run(["scancel", job])
     assert done.returncode != 0
+    assert re.findall(r"NumCPUs=\S+", shown) == cpus
+    assert "slurm-agent-tools floor: refused" in site.log()[len(before) :]  # not by Slurm, which may have half done it
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,9 @@ def changes(count: int, seed: int = 17) -> list[Change]:
             made.append(Change(gpu, f"MinMemoryNode={size}", 0 < share <= 16384, 0 < share <= 20480))
         elif what == "by_cpu" and not gpu:
             size = chance.choice([1000, 16384, 16385, 20480, 20481, 0])
-            made.append(Change(gpu, f"MinMemoryCPU={size}", 0 < size <= 16384, 0 < size <= 20480))
+            made.append(
+                Change(gpu, f"MinMemoryCPU={size}", *[0 < size <= 16384] * 2)
+            )  # it has that: no more by a change
         elif what == "gpus" and gpu:
             count_ = chance.choice([1, 2, 3, 4])  # 16 GB are free for one GPU
             made.append(Change(gpu, f"TresPerJob=gres:gpu:{count_}", True, count_ <= 2))

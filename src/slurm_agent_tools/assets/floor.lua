@@ -36,7 +36,7 @@ local GPU_SHAPE = {
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
 local HIDDEN = {
   "num_tasks", "cpus_per_task", "ntasks_per_node", "ntasks_per_tres", "ntasks_per_gpu", "ntasks_per_socket",
-  "ntasks_per_core", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres",
+  "ntasks_per_core", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres", "pn_min_cpus",
 }
 
 -- Among bitflags. With it Slurm may choose more nodes than are counted here: 26.05 gives `--gpus=1 --spread-job` a GPU on
@@ -694,6 +694,24 @@ local function check_changed_gpus(found, job, record)
   end
 end
 
+-- How many CPUs and tasks a job gets is told of none of its fields for sure: fewer than it has by MinCPUsNode, by one task
+-- with --ntasks-per-node and by -O, more by a number of nodes that Slurm refuses (22.05). So what is for each of them only
+-- becomes less, and a job with memory for each CPU gets no more nodes (measured).
+local function check_shares(found, job, record)
+  local new, old = stated(job, "min_mem_per_cpu"), not stated(record, "mem_per_tres") and stated(record, "min_mem_per_cpu")
+  if new and not (old and new <= old) then
+    refuse(found, "memory-per-gpu", "memory for each CPU is only made less by a change; cancel the job and submit it again")
+  end
+  if (of_gpus(stated(job, "tres_per_task")) or 0) > (of_gpus(stated(record, "tres_per_task")) or 0) then
+    refuse(found, "gpus", "GPUs for each task are only made fewer by a change; cancel the job and submit it again")
+  end
+  local wanted = math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0)
+  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
+  if wanted > nodes and stated(record, "min_mem_per_cpu") then
+    refuse(found, "memory-per-gpu", "memory for each CPU goes with no more nodes; cancel the job and submit it again")
+  end
+end
+
 local function judge_fixed(found, job, record)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
@@ -703,6 +721,7 @@ local function judge_fixed(found, job, record)
   end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
+  check_shares(found, job, record)
   check_changed_gpus(found, job, record)
   local get = after(job, record)
   if any(job, { "min_nodes", "max_nodes" }) then check_range(found, get, shape_of(get)) end
