@@ -69,7 +69,6 @@ CHANGES = [
     ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
-    ("--partition=special -N1 -n4 --mem-per-cpu=4G", False, "NumNodes=9-1"),
 ]
 
 

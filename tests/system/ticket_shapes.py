@@ -159,11 +159,9 @@ def changes(count: int, seed: int = 17) -> list[Change]:
             size = chance.choice([1000, 4096, 16384, 16385, 20480, 20481, 32768, 32769, 40960, 40961, 0])
             share = size / 2 if gpu else size
             made.append(Change(gpu, f"MinMemoryNode={size}", 0 < share <= 16384, 0 < share <= 20480))
-        elif what == "by_cpu" and not gpu:
+        elif what == "by_cpu" and not gpu:  # it has memory for the node
             size = chance.choice([1000, 16384, 16385, 20480, 20481, 0])
-            made.append(
-                Change(gpu, f"MinMemoryCPU={size}", *[0 < size <= 16384] * 2)
-            )  # it has that: no more by a change
+            made.append(Change(gpu, f"MinMemoryCPU={size}", free=False, ticket=False))
         elif what == "gpus" and gpu:
             count_ = chance.choice([1, 2, 3, 4])  # 16 GB are free for one GPU
             made.append(Change(gpu, f"TresPerJob=gres:gpu:{count_}", True, count_ <= 2))
