@@ -69,6 +69,11 @@ CHANGES = [
     ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
+    # Slurm refuses the last word, and what stands before it stays: (1,65536,1) and, on 22.05, (16,262144)
+    ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres:gpu:4 MinMemoryNode=65536 Contiguous=1"),
+    ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres/gpu:4 MinMemoryNode=65536 Contiguous=1"),
+    ("--partition=special -N1 -n1 --mem-per-cpu=16G --hold", False, "NumCPUs=16 MinMemoryCPU=1024 Nice=-5"),
+    ("--partition=special -N1 -n1 --mem-per-cpu=16G --hold", True, "NumCPUs=16 MinMemoryCPU=1024 Nice=-5"),
 ]
 
 
@@ -147,7 +152,7 @@ def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, t
     job, said = sbatch(site, *asked, *more)
     assert job, said
     before, cpus = site.log(), re.findall(r"NumCPUs=\S+", site.place.slurm("scontrol", "show", "job", job))
-    done = site.place.run(["scontrol", "update", f"JobId={job}", change])
+    done = site.place.run(["scontrol", "update", f"JobId={job}", *change.split()])
     shown = site.place.slurm("scontrol", "show", "job", job)
     site.place.run(["scancel", job])
     assert done.returncode != 0

@@ -21,7 +21,7 @@ local NEVER_ZERO = { "cpus_per_task", "min_nodes", "ntasks_per_core", "ntasks_pe
 -- Fields of a change that decide how large a job is.
 local SHAPE = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "min_mem_per_node",
-  "min_mem_per_cpu", "min_nodes", "max_nodes", "req_nodes", "min_cpus", "max_cpus", "pn_min_cpus",
+  "min_mem_per_cpu", "min_nodes", "max_nodes", "req_nodes", "min_cpus", "max_cpus",
 }
 local COUNTED = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres",
@@ -30,7 +30,7 @@ local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_
 -- CPUs are among them: a job that has GPUs for each task gets more of them with more CPUs.
 local GPU_SHAPE = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes", "req_nodes",
-  "min_cpus", "max_cpus", "pn_min_cpus",
+  "min_cpus", "max_cpus",
 }
 
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
@@ -694,6 +694,29 @@ local function check_changed_gpus(found, job, record)
   end
 end
 
+-- Slurm makes what a change names one after the other and stops at what it refuses: what was made before stays (measured
+-- on 22.05 to 26.05). So one change names one thing that the size of a job depends on; a few go by two fields.
+local SAME_THING = { min_nodes = "NumNodes", max_nodes = "NumNodes", min_cpus = "NumCPUs", max_cpus = "NumCPUs" }
+
+local function check_one_thing(found, job)
+  local first = stated(job, "partition") and "partition"
+  for _, field in ipairs(SHAPE) do
+    if stated(job, field) ~= nil or job[field] == "" then
+      local thing = SAME_THING[field] or field
+      if first and first ~= thing then
+        return refuse(found, "gpus", string.format("%s and %s are changed one after the other, not at once", first, thing))
+      end
+      first = thing
+    end
+  end
+end
+
+-- Whether a change asks for more nodes than the job may have now.
+local function more_nodes(job, record)
+  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
+  return math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0) > nodes, nodes
+end
+
 -- How many CPUs and tasks a job gets is told of none of its fields for sure: fewer than it has by MinCPUsNode, by one task
 -- with --ntasks-per-node and by -O, more by a number of nodes that Slurm refuses (22.05). So what is for each of them only
 -- becomes less, and a job with memory for each CPU gets no more nodes (measured).
@@ -705,9 +728,7 @@ local function check_shares(found, job, record)
   if (of_gpus(stated(job, "tres_per_task")) or 0) > (of_gpus(stated(record, "tres_per_task")) or 0) then
     refuse(found, "gpus", "GPUs for each task are only made fewer by a change; cancel the job and submit it again")
   end
-  local wanted = math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0)
-  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
-  if wanted > nodes and stated(record, "min_mem_per_cpu") then
+  if stated(record, "min_mem_per_cpu") and more_nodes(job, record) then
     refuse(found, "memory-per-gpu", "memory for each CPU goes with no more nodes; cancel the job and submit it again")
   end
 end
@@ -721,6 +742,7 @@ local function judge_fixed(found, job, record)
   end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
+  check_one_thing(found, job)
   check_shares(found, job, record)
   check_changed_gpus(found, job, record)
   local get = after(job, record)

@@ -365,9 +365,8 @@ end
 
 -- More nodes and GPUs bring CPUs along, and how many is not told: those of a task, of a GPU and of tasks by node.
 local function over_growth(found, job, record)
-  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
-  local wanted = math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0, count_nodes(stated(job, "req_nodes")))
-  if wanted > nodes then
+  local more, nodes = more_nodes(job, record)
+  if more or count_nodes(stated(job, "req_nodes")) > nodes then
     refuse(found, "nodes", "the nodes of a job with a ticket cannot be made more; cancel it and submit it again")
   end
   for _, field in ipairs(OF_GRES) do
@@ -392,7 +391,6 @@ local function judge_change_with_ticket(job, record, most)
     over(found, ceiling, stated(job, field) or 0, most[ceiling], ceiling == "cpus" and "CPUs" or "nodes")
   end
   over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
-  if stated(job, "pn_min_cpus") ~= nil then over(found, "cpus", shape_of(get).cpus, most.cpus, "CPUs") end
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)
   over_names(found, job, most, false)
