@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.system.ticket_site import Site, asked_by_root, private, sbatch
+from tests.watchdog import until
 
 pytestmark = pytest.mark.proves("floor-holds")
 
@@ -122,6 +123,22 @@ def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, 
     assert job is not None, said
     shown = site.place.run(["scontrol", "--oneliner", "show", "job", job]).stdout
     assert re.search(rb" NumNodes=1(?:-1)? ", shown), shown
+
+
+@pytest.mark.parametrize("ticket", [False, True])
+@pytest.mark.parametrize("words", ["--gpus=2 --mem-per-gpu=1G", "-n2 --gpus=2 --ntasks-per-node=2 --mem=1G"])
+def test_a_job_waits_for_no_more_nodes_than_its_partition_gives(site: Site, words: str, ticket: bool):
+    """What Slurm would give on one node waited for ever for PartitionNodeLimit, once two were written into it."""
+    asked = ("--partition=special", *words.split(), "--time=5")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, *more)
+    assert job is not None, said
+    asked_by_root(site, "scontrol", "release", job)
+    state = ("squeue", "--noheader", f"--jobs={job}", "--format=%T %r")
+    until(lambda: re.search(r"RUNNING|PartitionNodeLimit", site.place.slurm(*state)))
+    shown = site.place.slurm(*state)
+    site.place.run(["scancel", job])
+    assert "RUNNING" in shown
 
 
 @pytest.mark.parametrize("ticket", [False, True])

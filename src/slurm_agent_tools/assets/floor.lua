@@ -166,7 +166,9 @@ local function counted(get)
     end
   end
   -- Of GPUs of the job that are not those of its tasks 24.11 and 26.05 give the more of both, or those of fewer (measured).
-  shape.unequal = tasks and not guessed and shape.of_job and shape.of_task and shape.of_job ~= shape.of_task * tasks
+  -- Where a program of its own says no tasks, they are those of the nodes (measured).
+  local all = tasks or shape.tasks_per_node and shape.tasks
+  shape.unequal = all and not guessed and shape.of_job and shape.of_task and shape.of_job ~= shape.of_task * all
   shape.even = not tasks and not (shape.tasks_per_gpu or shape.of_task)
   -- Of --gpus with --gpus-per-task and -c the CPUs of all tasks are not told, and 22.05 may give the GPUs of fewer (measured).
   shape.fewer_tasks = shape.of_task and not get("cpus_per_tres")
@@ -447,22 +449,26 @@ local function check_words_of_gpus(found, source)
   end
 end
 
--- Of the partitions that a job names, or else of the default one, the one that gives whole nodes (its max_share is 0 with
--- OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a
--- node there, whatever it asks for.
-local function whole_nodes_of(parts, names, reserved)
-  local largest = nil
-  local look = function(part)
-    if part == nil or part.max_share ~= 0 then return end
-    local cpus = ceil(part.total_cpus or 0, math.max(1, part.total_nodes or 1))
-    if largest == nil or cpus > largest.cpus then largest = { name = part.name, cpus = cpus } end
-  end
+-- The partitions that a job names, or else the default one; with a reservation it may be any.
+local function partitions_of(parts, names, reserved)
+  local found = {}
   if names ~= nil then
-    for name in string.gmatch(names, "[^,%s]+") do look(parts[name]) end
+    for name in string.gmatch(names, "[^,%s]+") do found[#found + 1] = parts[name] end
   else
     for _, part in pairs(parts) do
-      if reserved or part.flag_default == 1 then look(part) end
+      if reserved or part.flag_default == 1 then found[#found + 1] = part end
     end
+  end
+  return found
+end
+
+-- Of these, the one that gives whole nodes (its max_share is 0 with OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of
+-- 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a node there, whatever it asks for.
+local function whole_nodes_of(parts, names, reserved)
+  local largest = nil
+  for _, part in ipairs(partitions_of(parts, names, reserved)) do
+    local cpus = ceil(part.total_cpus or 0, math.max(1, part.total_nodes or 1))
+    if part.max_share == 0 and (largest == nil or cpus > largest.cpus) then largest = { name = part.name, cpus = cpus } end
   end
   return largest
 end
@@ -605,11 +611,17 @@ end
 -- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
 -- layout of cores (measured). With --distribution=plane Slurm puts more tasks on a node than --ntasks-per-node says, each
 -- with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is asked for the node instead.
-local function keep_to_counts(job)
+-- A job that asks for more nodes than MaxNodes of its partition waits for ever, so never for more of them than that.
+local function keep_to_counts(job, parts)
   if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil then return end
   local shape, limit, cpu = shape_of(reader_of(job)), stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
   if (shape.of_job or shape.tasks_per_node) and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
-    job.max_nodes = shape.most_nodes
+    local largest = 0
+    for _, part in ipairs(partitions_of(parts, stated(job, "partition"), stated(job, "reservation"))) do
+      largest = math.max(largest, part.max_nodes or math.huge)
+    end
+    if largest < 1 then largest = math.huge end
+    job.max_nodes = math.max(math.min(shape.most_nodes, largest), stated(job, "min_nodes") or 1)
   end
   if cpu and shape.tasks_per_node and shape.most_nodes > 1 and (shape.gpus == 0 or shape.of_node) then
     local fewest = gpu_bounds(shape)
@@ -831,7 +843,7 @@ function slurm_job_submit(job, parts, uid)
     local long = check_length(job)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
-    if code == slurm.SUCCESS then keep_to_counts(job) end
+    if code == slurm.SUCCESS then keep_to_counts(job, parts) end
     job.requeue = 0
     return code
   end)

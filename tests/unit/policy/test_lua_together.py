@@ -60,3 +60,10 @@ def test_gpus_of_a_job_that_are_not_those_of_its_tasks_count_as_the_more_of_both
     same = more | {"num_tasks": 4, "min_cpus": 4}
     asked = [submission(USER, **SMALL, **eight), submission(USER, **large, **more), submission(USER, **large, **same)]
     assert admitted(plugin(), *asked) == [False, False, True]
+
+
+def test_without_tasks_those_of_the_nodes_have_their_gpus():
+    """By a program of its own 24.11 and 26.05 gave eight GPUs for two."""
+    asked = {"tres_per_job": "gres:gpu:2", "tres_per_task": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1}
+    calls = [submission(USER, **SMALL, **asked, ntasks_per_node=many) for many in (9, 2)]
+    assert admitted(plugin(), *calls) == [False, True]
