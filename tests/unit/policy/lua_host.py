@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 PROGRAMS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4", "luajit")
 
@@ -41,6 +42,8 @@ function submit(uid, fields) local job = blank(fields); tell(slurm_job_submit(jo
 function modify(uid, change, record) local job = blank(change); tell(slurm_job_modify(job, record, PARTS, uid), job) end
 """
 
+_ESCAPED = tuple(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03d}" for byte in range(256))
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -72,8 +75,12 @@ def literal(value: object) -> str:
         return {True: "true", False: "false", None: "nil"}[value]
     if isinstance(value, int):
         return str(value)
-    data = str(value).encode("utf-8", "surrogateescape")
-    return '"' + "".join(f"\\{byte:03d}" for byte in data) + '"'
+    return _text(str(value))
+
+
+@lru_cache(maxsize=256)
+def _text(value: str) -> str:
+    return '"' + "".join(map(_ESCAPED.__getitem__, value.encode("utf-8", "surrogateescape"))) + '"'
 
 
 def submission(uid: int, **fields: object) -> str:
