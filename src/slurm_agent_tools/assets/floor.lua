@@ -536,6 +536,11 @@ local function takes_between(source)
   return stated(source, "contiguous") == 1 and stated(source, "req_nodes") ~= nil
 end
 
+-- What such a job has becomes another's by a change of its own to no nodes (with permit_job_expansion, measured on 26.05).
+local function adds_to_a_job(source)
+  return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
+end
+
 -- Options by which a job takes more than it shows, beside --exclusive.
 local function check_hidden(found, source)
   if is_spread(source) then
@@ -543,6 +548,9 @@ local function check_hidden(found, source)
   end
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
+  end
+  if adds_to_a_job(source) then
+    refuse(found, "dependency", "--dependency=expand adds to another job; ask for all of it in one job")
   end
   for field, option in pairs(NAMING_NODES) do
     if string.find(stated(source, field) or "", "*", 1, true) then

@@ -276,6 +276,7 @@ local function never_with_a_ticket(found, source)
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding is in no ticket; leave it out")
   end
+  if adds_to_a_job(source) then refuse(found, "dependency", "--dependency=expand is in no ticket; leave it out") end
   if takes_between(source) then
     refuse(found, "directives", "--contiguous with --nodelist is in no ticket; leave one out")
   end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.policy.lua_host import submission
+from tests.unit.policy.lua_host import change, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
 
 from slurm_agent_tools.policy.for_others import TicketSource
@@ -67,3 +67,11 @@ def test_without_tasks_those_of_the_nodes_have_their_gpus():
     asked = {"tres_per_job": "gres:gpu:2", "tres_per_task": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1}
     calls = [submission(USER, **SMALL, **asked, ntasks_per_node=many) for many in (9, 2)]
     assert admitted(plugin(), *calls) == [False, True]
+
+
+@pytest.mark.parametrize("dependency", ["expand:7", "afterok:6,EXPAND:7"])
+def test_a_job_that_adds_to_another_one_is_refused(dependency: str):
+    """Where a site sets `permit_job_expansion`, what it has becomes the other one's (measured on 26.05)."""
+    record = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
+    calls = [submission(USER, **SMALL, dependency=dependency), change(USER, record, dependency=dependency)]
+    assert admitted(plugin(), *calls, submission(USER, **SMALL, dependency="afterok:6")) == [False, False, True]
