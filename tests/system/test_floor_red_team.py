@@ -113,6 +113,7 @@ def test_what_is_like_it_and_within_the_limits_is_let_in(site: Site, words: str)
     [
         ("--partition=gpu -n1 --gpus=2 --mem=32G", "-mcyclic:block"),
         ("--partition=three --ntasks-per-node=6 --gpus-per-node=4 --mem-per-gpu=16G", "-O --cores-per-socket=8"),
+        ("--partition=three --nodes=1-2 -n1 --mem=16G", "-mplane=4"),
     ],
 )
 def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, added: str, ticket: bool):

@@ -615,21 +615,28 @@ local function reader_of(job)
   return get
 end
 
+-- The largest MaxNodes of the partitions of a job: with more in it the job waits there for ever.
+local function most_nodes_of(parts, job)
+  local most = 0
+  for _, part in ipairs(partitions_of(parts, stated(job, "partition"), stated(job, "reservation"))) do
+    most = math.max(most, part.max_nodes or math.huge)
+  end
+  return most > 0 and most or math.huge
+end
+
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
 -- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
--- layout of cores (measured). With --distribution=plane Slurm puts more tasks on a node than --ntasks-per-node says, each
--- with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is asked for the node instead.
--- A job that asks for more nodes than MaxNodes of its partition waits for ever, so never for more of them than that.
+-- layout of cores, and of a range with --distribution=plane (measured). With plane Slurm also puts more tasks on a node than
+-- --ntasks-per-node says, each with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is
+-- asked for the node instead.
 local function keep_to_counts(job, parts)
-  if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil then return end
-  local shape, limit, cpu = shape_of(reader_of(job)), stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
-  if (shape.of_job or shape.tasks_per_node) and (limit == nil or limit > shape.most_nodes) and shape.most_nodes < 1e9 then
-    local largest = 0
-    for _, part in ipairs(partitions_of(parts, stated(job, "partition"), stated(job, "reservation"))) do
-      largest = math.max(largest, part.max_nodes or math.huge)
-    end
-    if largest < 1 then largest = math.huge end
-    job.max_nodes = math.max(math.min(shape.most_nodes, largest), stated(job, "min_nodes") or 1)
+  local limit, least, cpu = stated(job, "max_nodes"), stated(job, "min_nodes") or 1, stated(job, "min_mem_per_cpu")
+  local ranged = limit ~= nil and limit > least
+  if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil and not ranged then return end
+  local shape = shape_of(reader_of(job))
+  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node)
+  if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
+    job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
   end
   if cpu and shape.tasks_per_node and shape.most_nodes > 1 and (shape.gpus == 0 or shape.of_node) then
     local fewest = gpu_bounds(shape)
