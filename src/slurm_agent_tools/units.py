@@ -179,7 +179,7 @@ class ArraySpec:
 
 def parse_array(text: str) -> ArraySpec:
     """An --array value: 0-99, 1,3,5-7, 0-20:5, any with %N; [..] tolerated; %0 is no throttle (sbatch(1))."""
-    match = re.fullmatch(r"\[?([0-9,:-]+)(?:%(\d+))?\]?(?:%(\d+))?", text.strip())
+    match = re.fullmatch(r"\[?([0-9,:-]+)(?:%(\d+)\]?|\]%(\d+)|\])?", text.strip())
     if match is None:
         raise ValueError(f"not an array specification: {text!r} (write 0-9%4)")
     limit = int(match[2] or match[3] or 0) or None

@@ -178,7 +178,24 @@ def test_an_array_is_counted(text, count, limit, first, last, at_once):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "1-", "-1", "5-1", "0-9:0", "1,,2", "1-2-3", "0-9%", "0-9%x", "0-2000000", "0-99999999999", "1;2"]
+    "text",
+    [
+        "0-9%2%100",
+        "[0-9%2]%3",
+        "",
+        "a",
+        "1-",
+        "-1",
+        "5-1",
+        "0-9:0",
+        "1,,2",
+        "1-2-3",
+        "0-9%",
+        "0-9%x",
+        "0-2000000",
+        "0-99999999999",
+        "1;2",
+    ],
 )
 def test_an_array_that_is_none_is_refused(text):
     with pytest.raises(ValueError, match="array"):

@@ -1,24 +1,14 @@
-"""Drives the pure reading of scripts: parses shell with shfmt, reads files of the project, tells where commands are."""
+"""Drives the pure reading of scripts: has shell parsed, reads files of the project, tells where commands are."""
 
 from __future__ import annotations
 
-import math
-import os
 import posixpath
-import re
-import sysconfig
-import zlib
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import anyio
-from anyio.lowlevel import RunVar
-
-from slurm_agent_tools.errors import ConfigError, StorageError
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.request import (
     CommandKind,
     CommandRole,
@@ -27,35 +17,16 @@ from slurm_agent_tools.models.request import (
     ShellCommand,
     ShellWord,
 )
-from slurm_agent_tools.scripts.analyse import analyse
+from slurm_agent_tools.scripts.analyse import Reading, analyse
 from slurm_agent_tools.scripts.program import TooLarge
-from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash
-from slurm_agent_tools.scripts.shell_tree import load
+from slurm_agent_tools.scripts.reading_state import Answer, Need, NeedFile, NeedShell, as_encoded, for_bash
+from slurm_agent_tools.scripts.shell_parser import aside, parse
 from slurm_agent_tools.scripts.shell_words import Node
-from slurm_agent_tools.transport import process
 
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
 
-MAX_FILE, MAX_SHELL = 2**20, 2**19
-_SECONDS, _SECONDS_PER_BYTE = 0.5, 1 / 100_000  # of the processor
-_PATIENCE = 4  # how many times as long it may take on a machine that has others to serve
-_MAX_TREE = 48 * 2**20
-_MEMORY = 512 * 2**20
-"""Bytes that shfmt may have: 10,000 lines need 350 MB, half a megabyte of one-letter commands takes 1.3 GB."""
-_MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
-
-# shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
-_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB", "GOMAXPROCS": "2"}
-_AT_ONCE = 2
-"""Of one server's: the memory of many at once is more than a service of the site may have."""
-_TURNS: RunVar[anyio.CapacityLimiter] = RunVar("_TURNS")
-_SMALL, _KEPT = 2**18, 32  # bytes printed, and texts
-_PRINTED: dict[tuple[str, str, bytes], bytes] = {}
-"""Of the last small texts: a refusal reads its text once more, and so does the submission behind a check."""
-_LARGE: dict[tuple[str, str, bytes], bytes] = {}
-"""Of the last large text, packed: that takes a tenth of the time that shfmt takes, and a fortieth of the room."""
-_KILLED = -9  # the exit code of a process that SIGKILL ended: elsewhere `signal` does not name it
+MAX_FILE = 2**20
 
 
 async def read_script(
@@ -74,18 +45,28 @@ async def read_script(
     """
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
-    answer: Answer = None
+    need = _next(reading, None)
     parsed = False  # the script's own text: what cannot be read is not laid out either
-    while True:
-        try:
-            need = reading.send(answer)
-        except StopIteration as end:
-            script: ScriptReading = replace(end.value, leads=await leads(end.value, root, files))
-            found = any(finding.evidence.file == path for finding in script.findings)
-            return await _laid_out(script, path) if found and parsed else script
-        answer = await _parse(need) if isinstance(need, NeedShell) else await _read(need, root, files)
-        own = isinstance(need, NeedShell) and (need.file, need.line) == (path, 1)
-        parsed = parsed or (own and isinstance(answer, dict))
+    while not isinstance(need, ScriptReading):
+        answer: Answer
+        if isinstance(need, NeedShell):
+            answer, size = await parse(need), len(need.text)
+            parsed = parsed or ((need.file, need.line) == (path, 1) and isinstance(answer, dict))
+        else:
+            answer = await _read(need, root, files)
+            size = len(answer or "")
+        need = await aside(size, _next, reading, answer)
+    script = replace(need, leads=await leads(need, root, files))
+    found = any(finding.evidence.file == path for finding in script.findings)
+    return await _laid_out(script, path) if found and parsed else script
+
+
+def _next(reading: Reading, answer: Answer) -> Need | ScriptReading:
+    """What the reading needs next, or what it came to."""
+    try:
+        return reading.send(answer)
+    except StopIteration as end:
+        return cast("ScriptReading", end.value)
 
 
 ReadsScripts = Callable[..., Awaitable[ScriptReading]]
@@ -111,82 +92,6 @@ async def leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, 
         elif path != real and f"{path}/".startswith(below):  # a link outside the project is not for it to answer for
             found[option] = real
     return found
-
-
-async def _parse(need: NeedShell) -> dict[str, Any] | str:
-    """shfmt's syntax tree, or why there is none."""
-    if len(need.text) > MAX_SHELL:
-        return f"it is larger than {MAX_SHELL // 2**10} KB"
-    if need.text.count(b"(") + need.text.count(b"{") > _MAX_OPEN and _opens(need.text) > _MAX_OPEN:
-        return "it is nested too deeply"
-    key = (_shfmt(), need.dialect, need.text)
-    packed = _LARGE.get(key)
-    answer = _PRINTED.pop(key, None) or (zlib.decompress(packed) if packed else await _printed(*key))
-    if isinstance(answer, str):
-        return answer
-    if len(answer) <= _SMALL:
-        _PRINTED[key] = answer
-        if len(_PRINTED) > _KEPT:
-            del _PRINTED[next(iter(_PRINTED))]
-    elif not packed:
-        _LARGE.clear()
-        _LARGE[key] = zlib.compress(answer, 1)
-    printed = [answer]
-    del answer  # what is printed is large, and `load` lets go of it before the tree is made
-    try:
-        return load(printed.pop(), offsets=need.offsets)
-    except (ValueError, RecursionError):
-        return "it is nested too deeply"
-
-
-async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
-    """What shfmt prints, or why it prints nothing."""
-    seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
-    try:
-        async with _turns():
-            done = await process.run(
-                [shfmt, "--to-json", f"-ln={dialect}"],
-                stdin=text,
-                env={"PATH": os.environ.get("PATH", ""), **_GO},
-                timeout=_PATIENCE * seconds,
-                max_output=_MAX_TREE,
-                limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
-            )
-    except OSError as error:
-        why = f"cannot be run: {error.strerror}"
-        raise ConfigError("shfmt", shfmt, why, hint="Install slurm-agent-tools again.") from error
-    if done.exit_code is None or done.exit_code == _KILLED:
-        return "it takes too long to parse"
-    if done.truncated or b"fatal error:" in done.stderr:
-        return "it has too many commands to be read at once"
-    if done.exit_code != 0:
-        return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
-    return done.stdout
-
-
-def _turns() -> anyio.CapacityLimiter:
-    """Whose turn it is to be parsed, in the order in which they came."""
-    try:
-        return _TURNS.get()
-    except LookupError:
-        _TURNS.set(anyio.CapacityLimiter(_AT_ONCE))
-        return _TURNS.get()
-
-
-def _opens(text: bytes) -> int:
-    """How many brackets are open at once at most, quoted ones too."""
-    most = depth = 0
-    for found in re.finditer(rb"[(){}]", text):
-        depth = max(0, depth + (1 if found[0] in b"({" else -1))
-        most = max(most, depth)
-    return most
-
-
-@cache
-def _shfmt() -> str:
-    """The binary that came with the package, else the one on PATH; the bare name where there is none."""
-    beside = Path(sysconfig.get_path("scripts")) / "shfmt"
-    return str(beside) if beside.exists() else process.program("shfmt") or "shfmt"
 
 
 async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
@@ -224,9 +129,11 @@ Lists = Iterator[tuple[CommandRole, Sequence[Node]]]
 async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
     """The reading with the places of its commands, where the text can be parsed."""
     content = for_bash(as_encoded(reading.text))
-    tree = await _parse(NeedShell(content, "bash", path, 1, offsets=True))
+    tree = await parse(NeedShell(content, "bash", path, 1, offsets=True))
     try:
-        return replace(reading, layout=layout(tree, content)) if isinstance(tree, dict) else reading
+        if not isinstance(tree, dict):
+            return reading
+        return replace(reading, layout=await aside(len(content), layout, tree, content))
     except TooLarge:
         return reading
 

@@ -22,9 +22,9 @@ from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.request import ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.scripts.reader import _parse as parse_shell  # the parser itself, asked for another tree
 from slurm_agent_tools.scripts.reader import layout, read_script
 from slurm_agent_tools.scripts.reading_state import NeedShell
+from slurm_agent_tools.scripts.shell_parser import parse
 
 LOADED = load(shipped())
 REFUSED = ("justify", "approve", "deny")
@@ -201,7 +201,7 @@ def _bash(text: str) -> subprocess.CompletedProcess[bytes]:
 
 async def _layout(text: str) -> ScriptLayout | None:
     data = text.encode("utf-8", "surrogateescape")
-    tree = await parse_shell(NeedShell(data, "bash", "", 1, offsets=True))
+    tree = await parse(NeedShell(data, "bash", "", 1, offsets=True))
     return layout(tree, data) if isinstance(tree, dict) else None
 
 

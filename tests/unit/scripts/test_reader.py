@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 
 import anyio
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.counting import counted
 from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.scripts import reader
+from slurm_agent_tools.scripts import analyse, reader, shell_parser
 from slurm_agent_tools.transport import process
 
 CALLS = 110_000  # twice of what the costliest takes
@@ -74,7 +75,7 @@ async def test_files_that_run_each_other_end():
 
 @pytest.mark.parametrize("body", ["(" * 50_000, "$( " * 3000, "f() {\n" * 1000, "echo $((" + "(" * 600])
 async def test_more_open_brackets_than_anybody_writes_are_not_given_to_the_parser(monkeypatch, body: str):
-    monkeypatch.setattr(reader.process, "run", lambda *_, **__: pytest.fail("it was parsed"))
+    monkeypatch.setattr(process, "run", lambda *_, **__: pytest.fail("it was parsed"))
 
     assert rules(await read(body)) == {"opaque-code"}
 
@@ -218,12 +219,52 @@ async def test_two_texts_are_parsed_at_once_and_the_others_in_turn(monkeypatch: 
     monkeypatch.setattr(process, "run", run)
     async with anyio.create_task_group() as group:
         for number in range(8):
-            group.start_soon(reader._printed, reader._shfmt(), "bash", b"echo %d\n" % number)
+            group.start_soon(shell_parser._printed, shell_parser._shfmt(), "bash", b"echo %d\n" % number)
     assert most == 2
 
 
+@pytest.mark.parametrize(("lines", "beside"), [(3, False), (3000, True)])
+async def test_a_large_text_is_worked_on_beside_the_event_loop(
+    lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+):
+    seen: dict[str, set[int]] = {}
+
+    def noted(name: str, work):
+        def call(*words, **more):
+            seen.setdefault(name, set()).add(threading.get_ident())
+            return work(*words, **more)
+
+        return call
+
+    monkeypatch.setattr(shell_parser, "load", noted("parsed", shell_parser.load))
+    monkeypatch.setattr(analyse, "read_shell", noted("read", analyse.read_shell))
+    monkeypatch.setattr(reader, "layout", noted("laid out", reader.layout))
+    monkeypatch.setattr(shell_parser, "_PRINTED", {})
+    assert (await read(SET + "echo 1\n" * lines)).layout is not None
+
+    assert set(seen) == {"parsed", "read", "laid out"}
+    assert all((threads != {threading.get_ident()}) is beside for threads in seen.values())
+
+
+async def test_a_small_text_does_not_wait_until_large_ones_are_parsed(monkeypatch: pytest.MonkeyPatch):
+    real, large = process.run, anyio.Event()
+
+    async def run(words, **more):
+        if len(more["stdin"]) > 1000:
+            await large.wait()
+        return await real(words, **more)
+
+    monkeypatch.setattr(process, "run", run)
+    async with anyio.create_task_group() as group:
+        for number in range(3):
+            group.start_soon(read, f"echo large{number}\n" * 3000)
+        await anyio.wait_all_tasks_blocked()
+        assert (await read("echo small\n")).findings == ()
+        large.set()
+
+
 async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reader, "_shfmt", lambda: "/nowhere/shfmt")
+    monkeypatch.setattr(shell_parser, "_shfmt", lambda: "/nowhere/shfmt")
 
     with pytest.raises(ConfigError, match="shfmt"):
         await read("true")
@@ -276,11 +317,11 @@ async def test_the_parser_is_started_once_for_a_script_and_again_for_none_that_i
         started.append(argv)
         return await actual(argv, **more)
 
-    actual = reader.process.run
-    monkeypatch.setattr(reader.process, "run", run)
+    actual = process.run
+    monkeypatch.setattr(process, "run", run)
 
-    monkeypatch.setattr(reader, "_PRINTED", {})
-    monkeypatch.setattr(reader, "_LARGE", {})
+    monkeypatch.setattr(shell_parser, "_PRINTED", {})
+    monkeypatch.setattr(shell_parser, "_LARGE", {})
     reading = await read(body)
 
     assert len(started) == times
@@ -291,8 +332,8 @@ async def test_the_parser_is_started_once_for_a_script_and_again_for_none_that_i
 
 async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_they_were_asked_for(monkeypatch):
     kept: dict[tuple[str, str, bytes], bytes] = {}
-    monkeypatch.setattr(reader, "_PRINTED", kept)
-    monkeypatch.setattr(reader, "_KEPT", 2)
+    monkeypatch.setattr(shell_parser, "_PRINTED", kept)
+    monkeypatch.setattr(shell_parser, "_KEPT", 2)
 
     for number in (1, 2, 1, 3):
         await read(f"echo {number}\n")
@@ -302,19 +343,19 @@ async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_t
 
 async def test_of_large_texts_the_last_answer_is_kept_and_packed(monkeypatch):
     kept: dict[tuple[str, str, bytes], bytes] = {}
-    monkeypatch.setattr(reader, "_LARGE", kept)
+    monkeypatch.setattr(shell_parser, "_LARGE", kept)
 
     for number in (1, 2):
         assert (await read(SET + f"echo {number}\n" * 500)).layout is not None
 
     (((_, _, text), packed),) = kept.items()
     assert text.split()[-1] == b"2"
-    assert len(packed) < reader._SMALL
+    assert len(packed) < shell_parser._SMALL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
 async def test_a_script_for_which_the_parser_would_need_more_memory_than_it_may_have_is_opaque(monkeypatch):
-    monkeypatch.setattr(reader, "_MEMORY", 24 * 2**20)
+    monkeypatch.setattr(shell_parser, "_MEMORY", 24 * 2**20)
     reading = await read("echo one\n" * 3000)
 
     assert [(finding.rule, "too many commands" in finding.what) for finding in reading.findings] == [

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -52,6 +53,9 @@ _SWEEP = 60.0
 _FD = 3
 """Of the first socket that systemd hands over."""
 
+_TURN = (
+    0.001  # seconds that a thread computes before another has its turn: a large script is read beside calls of others
+)
 _HANDED = {"1": 1, "2": 2}
 """Sockets that it may hand over: ours, and the page's."""
 
@@ -115,7 +119,7 @@ class SiteService:
     async def _answer(
         self, words: Mapping[str, Any], context: ClusterContext, records: UserRecords, judgement: SiteJudgement
     ) -> dict[str, Any]:
-        call = words.get("call")
+        call = str(words.get("call"))
         if call == "judge":
             return await judgement.answer(words)
         if call == "settle":
@@ -289,6 +293,7 @@ def serve(config: SiteConfig) -> None:
     with named_lock(state, "service-lock.sqlite3") as mine:
         if not mine:
             raise ConfigError("state", str(state), "is in use by another service", hint="Stop that one first.")
+        sys.setswitchinterval(_TURN)
         anyio.run(_served, config)
 
 

@@ -55,6 +55,14 @@ async def test_half_of_a_character_is_refused_with_field_value_and_mend(
     assert lines == []
 
 
+@pytest.mark.parametrize("call", [[], {}, None, 7, ["judge"]], ids=ascii)
+async def test_a_call_that_is_no_word_is_refused_by_its_name(tmp_path: Path, lines: list[Any], call: object):
+    async with site(tmp_path) as made:
+        error = await told(made, call=call)
+    assert error["message"].startswith("call: ")
+    assert lines == []
+
+
 async def test_a_whole_character_of_any_script_is_none_of_that(tmp_path: Path):
     async with site(tmp_path) as made:
         assert "is no question of this user" in (await told(made, call="question", id="\U0001f600 ü 字"))["message"]
