@@ -65,11 +65,15 @@ def _program(call: Command, position: int) -> None:
         call.program.texts.append(InnerText("shell", text, call.line, call.given(position + 2), zero))
 
 
+_AWAY = "unset SLURM_JOB_ID; "  # a fresh login knows nothing of the job
+
+
 def dash_c(call: Command) -> None:
     """su, flock, script: `-c text`."""
+    fresh = call.name in {"su", "runuser"} and not {"-", "-l", "--login"}.isdisjoint(call.rest)
     for index, word in enumerate(call.rest):
         if word in {"-c", "--command"}:
-            _text(call, "".join(call.rest[index + 1 : index + 2]))
+            _text(call, (_AWAY if fresh else "") + "".join(call.rest[index + 1 : index + 2]))
 
 
 def ssh(call: Command) -> None:
@@ -79,7 +83,8 @@ def ssh(call: Command) -> None:
         position += (
             2 if rest[position] in {"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-W", "-w", "-f"} else 1
         )
-    _text(call, " ".join(rest[position + 1 :]))
+    if text := " ".join(rest[position + 1 :]):
+        _text(call, text if text.strip(UNKNOWN + POSITIONAL + " \"'") == "" else _AWAY + text)
 
 
 def evaluate(call: Command) -> None:
@@ -185,6 +190,22 @@ def lines_of_text(call: Command) -> None:
     if call.name in {"watch", "parallel"} and position < len(call.words) and " " in call.words[position]:
         text = call.words[position]
         _text(call, _REPLACED.sub(POSITIONAL, text) if call.name == "parallel" else text)
+    if call.name == "parallel" and (position >= len(call.words) or call.words[position].startswith(":::")):
+        _lines(call)
+
+
+def _lines(call: Command) -> None:
+    """Without a command parallel runs each line of its files, and each of its arguments, as one."""
+    behind_sign = ""
+    for word, following in zip(call.words[1:], [*call.words[2:], ""], strict=False):
+        option, sign, value = word.partition("=")
+        if word.startswith(":::"):
+            behind_sign = word.rstrip("+")
+        elif behind_sign == ":::":
+            _text(call, word)
+        elif behind_sign or option in {"-a", "--arg-file"} or re.match(r"-a.", word):
+            path = word if behind_sign else value if sign else following if option in {"-a", "--arg-file"} else word[2:]
+            call.program.files.append(RunFile("shell", path, call.line))
 
 
 # --- Files and folders that a script makes, changes or goes to --------------------------------------------------------

@@ -286,7 +286,7 @@ def _as_makefile(text: str) -> str:
     return "\n".join(made)
 
 
-_BLOCK = re.compile(r"(\s*)(shell|run|script|notebook|include)\s*:\s*(.*)")
+_BLOCK = re.compile(r"(\s*)(shell|run|script|notebook|include|onstart|onsuccess|onerror)\s*:\s*(.*)")
 
 _KEYWORDS = (
     "rule|checkpoint|use rule|module|onstart|onsuccess|onerror|localrules|include|configfile|workdir|container|report"
@@ -337,7 +337,7 @@ def _block(lines: Sequence[str], indent: int) -> Iterator[str]:
 
 def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: list[str], line: int, folder: str) -> None:
     """One block of a rule."""
-    if kind == "run":
+    if kind in {"run", "onstart", "onsuccess", "onerror"}:
         program.texts.append(InnerText("python", textwrap.dedent("\n".join(behind[1:])), line + 1))
         return
     value = parsed("(" + "\n".join(behind).strip() + "\n)", "eval")

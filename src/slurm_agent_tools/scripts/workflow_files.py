@@ -15,6 +15,7 @@ from slurm_agent_tools.text import bounded_documents
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
 _VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:[:?+]?=)\s*(.*)$")
+_STARTED = re.compile(r"\$[({]shell\s+((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)[)}]")
 _USE = re.compile(r"\$[({](\w+)[)}]")
 
 _SUBMITS = re.compile(
@@ -30,6 +31,7 @@ _RETRIES = re.compile(
 )
 
 _MAX_GOALS = 200
+_SUFFIXES = re.compile(r"\.DEFAULT|(?:\.[a-z]\w*){2}")  # of old rules: for what has no other one
 _TRYING_AGAIN = "--retries --restart-times -T --errorStrategy -process.errorStrategy"
 
 
@@ -53,6 +55,8 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
         setting = SETS_DEVICES.search(_plainly(line)) if "=" in line and not line.startswith("\t") else None
         if setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
+        if not line.startswith("\t"):
+            _at_once(program, made, number, line, goals)
         targets = _line(made, targets, number, line)
     settings = dict(word.split("=", 1) for word in goals if "=" in word)
     made.variables |= settings
@@ -63,6 +67,14 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
         whole = "\n".join(recipes.get(number, "") for number in range(1, max(recipes) + 1))
         program.texts.append(InnerText("shell", whole, 1))
     return program
+
+
+def _at_once(program: Program, made: _Make, number: int, line: str, goals: Sequence[str]) -> None:
+    """What make reads and runs before any recipe: included makefiles, `$(shell ...)` and `NAME != command`."""
+    included = re.match(r"-?s?include\s+([^#]*)", _used(made, line))
+    program.files += [RunFile("make", path, number, tuple(goals)) for path in (included[1].split() if included else ())]
+    started = [*_STARTED.findall(line), *re.findall(r"^[\w.-]+\s*!=\s*(.*)", line)]
+    program.texts += [InnerText("shell", _recipe(made, text), number) for text in started]
 
 
 def _plainly(line: str) -> str:
@@ -124,8 +136,9 @@ def _recipe(made: _Make, line: str) -> str:
 
 def _wanted(made: _Make, goals: Sequence[str]) -> list[str]:
     known = [*made.needs]
-    rest = list(goals) or ([made.first] if made.first is not None else [])
-    rest += [target for target in known if "%" in target or "$" in target]
+    first = made.variables.get(".DEFAULT_GOAL", made.first)
+    rest = list(goals) or ([first] if first is not None else [])
+    rest += [target for target in known if "%" in target or "$" in target or _SUFFIXES.fullmatch(target)]
     found: dict[str, None] = {}
     while rest and len(found) < _MAX_GOALS:
         target = rest.pop()
@@ -158,19 +171,23 @@ def read_notebook(text: str) -> Program:
     return program
 
 
-def read_config(text: str) -> Program:
-    """Settings of snakemake or Nextflow that submit jobs or try again; profiles that somebody may choose are not."""
-    program, depth, profiles = Program(), 0, -1
+def read_config(text: str, chosen: Sequence[str] = ()) -> Program:
+    """Settings of snakemake or Nextflow that submit jobs or try again; of profiles those that are chosen are."""
+    program, depth, profiles, within = Program(), 0, -1, ""
     for number, line in enumerate(text.split("\n"), start=1):
         bare = line.strip()
         if re.match(r"profiles\s*\{", bare) and profiles < 0:
             profiles = depth
+        if profiles >= 0 and depth == profiles + 1 and (named := re.match(r"[\"']?([\w-]+)[\"']?\s*\{", bare)):
+            within = named[1]
         depth += bare.count("{") - bare.count("}")
-        inside = profiles >= 0
-        if inside and depth <= profiles:
+        inside = profiles >= 0 and within not in chosen
+        if profiles >= 0 and depth <= profiles:
             profiles = -1
         if inside or bare.startswith(("#", "//")):
             continue
+        if included := re.match(r"includeConfig\s*\(?\s*[\"']([^\"'$]+)", bare):
+            program.files.append(RunFile("config", included[1], number, tuple(chosen)))
         if _SUBMITS.search(bare) or _FLAG.match(bare):
             program.find("direct-submission", "this setting submits jobs", number)
         if _RETRIES.search(bare):
@@ -207,8 +224,9 @@ def read_settings(text: str) -> Program:
 
 def read(kind: str, text: str, goals: Sequence[str]) -> Program:
     """A text of the kind `make`, `config`, `settings` or `notebook`; `goals`: what is asked of a makefile."""
-    readers = {"config": read_config, "settings": read_settings, "notebook": read_notebook}
-    return read_makefile(text, goals) if kind == "make" else readers[kind](text)
+    if kind in {"make", "config"}:
+        return read_makefile(text, goals) if kind == "make" else read_config(text, goals)
+    return read_settings(text) if kind == "settings" else read_notebook(text)
 
 
 # --- Programs that start other work by a plan of their own: workflow managers, make, systemd --------------------------
@@ -267,17 +285,23 @@ def _retried(call: Command) -> list[str]:
     return rest
 
 
+_PROFILE = ("config.yaml", "config.v8+.yaml")  # the second goes before the first from version 8 on
+
+
 def _settings(call: Command) -> None:
     """Files with a workflow manager's settings."""
     if call.name == "nextflow":
-        call.program.files.append(RunFile("config", "nextflow.config", call.line))
+        chosen = tuple(name for word, value in options(call.rest) if word == "-profile" for name in value.split(","))
+        call.program.files.append(RunFile("config", "nextflow.config", call.line, chosen))
         _pipeline(call)
+    elif call.name == "snakemake" and "--workflow-profile" not in {word for word, _ in options(call.rest)}:
+        places = (f"{folder}profiles/default/{name}" for folder in ("", "workflow/") for name in _PROFILE)
+        call.program.files += [RunFile("config", place, call.line) for place in places]
     for word, value in options(call.rest):
         if word in {"-c", "-C", "-config"} and call.name == "nextflow":
-            call.program.files.append(RunFile("config", value, call.line))
+            call.program.files.append(RunFile("config", value, call.line, chosen))
         elif word in {"--profile", "--workflow-profile"} and call.name == "snakemake":
-            names = ("config.yaml", "config.v8+.yaml")  # the second goes before the first from version 8 on
-            call.program.files += [RunFile("config", f"{value}/{name}", call.line) for name in names]
+            call.program.files += [RunFile("config", f"{value}/{name}", call.line) for name in _PROFILE]
 
 
 def makes(call: Command) -> None:

@@ -39,7 +39,7 @@ _SRUN = Wrapper(
 
 _PLAIN = """
 nohup setsid time builtin unbuffer catchsegv coproc xvfb-run dbus-run-session busybox proxychains torsocks fakeroot
-faketime cpulimit systemd-inhibit valgrind command noglob nocorrect -
+faketime cpulimit systemd-inhibit valgrind command noglob nocorrect setpriv -
 """
 
 _MPI_VALUED = """
@@ -53,7 +53,7 @@ _ACCELERATE = """
 --main_process_ip --dynamo_backend
 """
 
-_PARALLEL = "-j --jobs -a --joblog --retries --delay --timeout -S --colsep -n -N"
+_PARALLEL = "-j --jobs -a --arg-file --joblog --retries --delay --timeout -S --colsep -n -N"
 _IMAGE = ("-B", "--bind", "--env", "--env-file", "-H", "--home", "--pwd", "--workdir", "-W", "--overlay", "-S", "-o")
 _NAMED = ("-n", "--name", "-p", "--prefix", "--cwd")
 
@@ -185,7 +185,12 @@ def behind(words: Sequence[str], position: int, wrapper: Wrapper) -> int:
 
 
 def takes_job_away(before: Sequence[str]) -> bool:
-    """Whether the words before a command are an `env` that takes the job's id away from it."""
+    """Whether the words before a command, as `env -i` and `sudo` do, take the job's id away from it."""
+    name, words = name_of(before[0]), before[1:]
+    if name == "sudo":
+        return not any(word.startswith(("-E", "--preserve-env")) for word in words)
+    if name in {"setpriv", "exec"}:
+        return "--reset-env" in words or (name == "exec" and any(re.fullmatch(r"-[al]*c\w*", word) for word in words))
     cleared = any(word in {"-i", "-", "--ignore-environment"} for word in before)
     named = any(
         name in word
@@ -193,7 +198,7 @@ def takes_job_away(before: Sequence[str]) -> bool:
         for name in JOB_ID_VARIABLES
         if word.startswith(("-u", "--unset", "SLURM_")) or word == name
     )
-    return name_of(before[0]) == "env" and (cleared or named)
+    return name == "env" and (cleared or named)
 
 
 # --- One command as it stands in a text -------------------------------------------------------------------------------

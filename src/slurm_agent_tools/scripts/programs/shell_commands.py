@@ -243,8 +243,8 @@ def _word(call: Command, word: str) -> None:
         call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
     if re.search(r"(?:(?<![-\w])hydra[/.]launcher|executor|cluster)\S*=\S*slurm", word):
         call.program.find("direct-submission", f"it chooses a launcher that submits jobs: {word[:80]}", call.line)
-    hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su", "python"}
-    if hands_over and _HANDED.search(word):
+    hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su"}
+    if hands_over and _HANDED.search(word) and not _is_read(call, word):
         call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
 
 
@@ -259,7 +259,7 @@ def _devices(call: Command, word: str) -> None:
 
 
 def _is_read(call: Command, word: str) -> bool:
-    """Whether a word is the text behind `python -c`, which is read as such: a device that it only prints is none."""
+    """Whether a word is the text behind `python -c`, which is read as such: what it only prints is none."""
     place = call.words.index(word)
     return call.words[place - 1] == "-c" and any(PYTHON.fullmatch(name_of(one)) for one in call.words[: place - 1])
 

@@ -97,6 +97,9 @@ def _lacks_result(condition: list[Node], body: list[Node], known: KnownVariables
     """`while [ ! -s result ]; do work -o result; done` and `until grep -q DONE log; do work > log; done`."""
     asked = list(calls(condition, known))
     words = asked[0] if len(asked) == 1 and len(condition) == 1 else []
+    command = condition[0].get("Cmd") or {} if len(condition) == 1 else {}
+    if command.get("Type") == "TestClause":
+        words = ["[", *_plain(command)]
     missing = words[:1] in (["["], ["test"]) and ("!" in words) is not until and bool({"-f", "-e", "-s"} & set(words))
     silent = words[:1] == ["grep"] and bool(condition[0].get("Negated")) is not until
     said = silent and re.search(r"finish|success|done|complete|\bok\b", " ".join(words), re.IGNORECASE) is not None
