@@ -192,12 +192,8 @@ def takes_job_away(before: Sequence[str]) -> bool:
     if name in {"setpriv", "exec"}:
         return "--reset-env" in words or (name == "exec" and any(re.fullmatch(r"-[al]*c\w*", word) for word in words))
     cleared = any(word in {"-i", "-", "--ignore-environment"} for word in before)
-    named = any(
-        name in word
-        for word in before
-        for name in JOB_ID_VARIABLES
-        if word.startswith(("-u", "--unset", "SLURM_")) or word == name
-    )
+    said = [word for word in before if word.startswith(("-u", "--unset", "SLURM_"))]
+    named = any(variable in word for word in said for variable in JOB_ID_VARIABLES)
     return name == "env" and (cleared or named)
 
 

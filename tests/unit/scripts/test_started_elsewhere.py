@@ -115,3 +115,15 @@ async def test_the_profile_that_snakemake_takes_by_itself(place: str):
 async def test_what_snakemake_does_around_a_workflow(when: str):
     assert rules(await read("snakemake -j1\n", project(Snakefile=f"{when}:\n  shell('sbatch next.sh')\n{RULE}"))) == SUB
     assert rules(await read("snakemake -j1\n", project(Snakefile=f"{when}:\n  print('sbatch')\n{RULE}"))) == set()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "'lib'", "'./lib'", "os.path.join(os.path.dirname(__file__), '..', 'lib')", "str(Path(__file__).parent.parent / 'lib')",
+    ],
+)  # fmt: skip
+async def test_modules_in_a_folder_that_python_is_told(place: str):
+    main = f"import sys\nsys.path.insert(0, {place})\nimport hidden\nhidden.go()\n"
+    made = project(tools___main__py=main, lib___hidden__py="import os\ndef go(): os.system('sbatch next.sh')\n")
+    assert rules(await read("python tools/main.py\n", made)) == SUB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import shlex
 import sys
@@ -104,6 +105,8 @@ def _visit(reader: PythonText, node: ast.AST) -> None:
     python_devices.judge(reader, node)
     line = reader.line(node)
     match node:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="path")), args=[*_, last]):
+            _searched(reader.program, last)
         case ast.Call():
             _call(reader, node, line)
             python_retry.judge(reader.program, node, line)
@@ -120,6 +123,13 @@ def _visit(reader: PythonText, node: ast.AST) -> None:
             python_retry.judge(reader.program, node, line)
         case _:
             return
+
+
+def _searched(program: Program, place: ast.expr) -> None:
+    """`sys.path.insert(0, "lib")`: a folder of modules, as it is seen from the project."""
+    words = [one.value for one in ast.walk(place) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    folder = re.sub(r"^(?:\.\.?(?:/|$))+", "", posixpath.normpath("/".join(words)))
+    program.folders += [folder] if folder else []
 
 
 def _call(reader: PythonText, node: ast.Call, line: int) -> None:
