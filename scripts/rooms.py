@@ -25,7 +25,7 @@ REASONS = ROOT / "docs" / "decisions" / "rooms.md"
 TOP = "slurm_agent_tools"
 REGISTRIES = (
     "services", "policy.rules", "slurm.commands", "devcluster.fake.commands", "cli.commands", "backends.export",
-    "scripts.programs", "configs.checks", "campaigns.rules", "campaigns.searches", "campaigns.steps",
+    "programs.languages", "scripts.configs.checks", "campaigns.rules", "campaigns.searches", "campaigns.steps",
     "planning.findings",
     "fleet.sections", "server.web.pages",
 )  # fmt: skip

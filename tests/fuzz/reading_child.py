@@ -20,13 +20,13 @@ from pathlib import Path
 import anyio
 
 from slurm_agent_tools import settings
-from slurm_agent_tools.configs.checks import config_checks
-from slurm_agent_tools.configs.experiment_config import input_paths, parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.policy import policy_files
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.scripts.configs.checks import config_checks
+from slurm_agent_tools.scripts.configs.experiment_config import input_paths, parse_config
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.transport.local import LocalFiles
 

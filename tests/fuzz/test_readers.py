@@ -20,8 +20,8 @@ from tests.watchdog import ends
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.programs.languages.python_program import read_python
 from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.scripts.programs.python_program import read_python
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.scripts.reading_state import scan
 

@@ -12,12 +12,12 @@ import pytest
 from tests.unit.transport.sshserver import Node, running
 from tests.watchdog import SECONDS
 
-from slurm_agent_tools.scripts import shell_parser
+from slurm_agent_tools.scripts import reader
 from slurm_agent_tools.settings import devcluster_place, workstation_place
 from slurm_agent_tools.store import database
 
 _NUMBERS = itertools.count()
-_SECONDS, _DURABLE = shell_parser._SECONDS, database._DURABLE
+_SECONDS, _DURABLE = reader._SECONDS, database._DURABLE
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,8 +33,8 @@ def _shared() -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, interrupted)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell_parser, "_KEPT", 3000)
-        patch.setattr(shell_parser, "_SECONDS", SECONDS)
+        patch.setattr(reader, "_KEPT", 3000)
+        patch.setattr(reader, "_SECONDS", SECONDS)
         patch.setattr(database, "_DURABLE", "PRAGMA synchronous = OFF")
         patch.setattr(os, "fsync", lambda _: None)
         yield
@@ -64,7 +64,7 @@ def _home(_homes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shell's parser gets no more time than in real life."""
-    monkeypatch.setattr(shell_parser, "_SECONDS", _SECONDS)
+    monkeypatch.setattr(reader, "_SECONDS", _SECONDS)
 
 
 @pytest.fixture

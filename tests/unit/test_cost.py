@@ -18,7 +18,7 @@ from tests.unit.slow import SLOW
 from tests.watchdog import SECONDS
 
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.scripts.program import Effort, cost
+from slurm_agent_tools.programs.program import Effort, cost
 
 ROOT = Path(__file__).parents[2]
 LOADED = load(shipped())

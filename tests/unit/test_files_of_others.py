@@ -15,14 +15,14 @@ from tests.watchdog import ends
 import slurm_agent_tools
 from slurm_agent_tools import settings
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.configs.checks.schema_check import checked_apart
-from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
 from slurm_agent_tools.policy import loading, policy_files
-from slurm_agent_tools.scripts.program import cost
+from slurm_agent_tools.programs.program import cost
+from slurm_agent_tools.programs.task_files import read_tasks
+from slurm_agent_tools.programs.workflow_files import read_makefile, read_notebook
+from slurm_agent_tools.scripts.configs.checks.schema_check import checked_apart
+from slurm_agent_tools.scripts.configs.experiment_config import parse_config
 from slurm_agent_tools.scripts.reading_state import for_bash
-from slurm_agent_tools.scripts.task_files import read_tasks
-from slurm_agent_tools.scripts.workflow_files import read_makefile, read_notebook
 from slurm_agent_tools.store import decision_log
 
 SOURCE = Path(slurm_agent_tools.__file__).parent

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from slurm_agent_tools.models.request import ScriptLayout, ScriptReading, ShellCommand, ShellWord
+from slurm_agent_tools.programs.program import cost
 from slurm_agent_tools.scripts.analyse import requested
 from slurm_agent_tools.scripts.directive_lines import AMOUNTS
-from slurm_agent_tools.scripts.program import cost
 from slurm_agent_tools.scripts.reader import leads, read_script
 from slurm_agent_tools.scripts.reading_state import as_shown
 

@@ -25,11 +25,11 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from slurm_agent_tools.configs.experiment_config import Config, parse_config
-from slurm_agent_tools.configs.form_problems import line_of
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.document_fields import Amount, Bytes, Count, Line, Seconds, Text, with_unit
 from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.scripts.configs.experiment_config import Config, parse_config
+from slurm_agent_tools.scripts.configs.form_problems import line_of
 from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.units import format_duration, parse_span
 

@@ -26,10 +26,10 @@ from slurm_agent_tools.backends.stages import declared
 from slurm_agent_tools.campaigns.file_checks import RESERVED, kept_directives, path_problem, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.campaigns.trial_identity import as_text, defaults, request_of
-from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting, Trial, TrialId, TrialRequest
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, Parameter
+from slurm_agent_tools.scripts.configs.experiment_config import parse_config
 from slurm_agent_tools.scripts.directive_lines import directive_line
 from slurm_agent_tools.units import format_duration, format_memory
 

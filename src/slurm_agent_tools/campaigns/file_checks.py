@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from slurm_agent_tools.campaigns.trial_metrics import log_pattern
-from slurm_agent_tools.configs.form_problems import FormProblem
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting, TrialRequest
 from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignStage, Parameter
 from slurm_agent_tools.models.sbatch_options import EARLY
+from slurm_agent_tools.scripts.configs.form_problems import FormProblem
 from slurm_agent_tools.scripts.directive_lines import directive_line, read_directives
 from slurm_agent_tools.units import parse_memory
 

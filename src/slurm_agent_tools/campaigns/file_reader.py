@@ -16,8 +16,6 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.campaigns.file_checks import kind_of, of_change, of_stage, of_value, twice, unknown_name
 from slurm_agent_tools.campaigns.trial_count import least_trials
-from slurm_agent_tools.configs.experiment_config import Config, parse_config
-from slurm_agent_tools.configs.form_problems import FormProblem, form_problems, line_of
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models import campaign_file
@@ -39,6 +37,8 @@ from slurm_agent_tools.models.campaign_file import (
     SearchRound,
     SmokeRound,
 )
+from slurm_agent_tools.scripts.configs.experiment_config import Config, parse_config
+from slurm_agent_tools.scripts.configs.form_problems import FormProblem, form_problems, line_of
 
 FOLDER = "campaigns"
 

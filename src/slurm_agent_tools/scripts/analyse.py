@@ -10,10 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.scripts import reading_state
-from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives, unreadable
-from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.program import (
+from slurm_agent_tools.programs.languages.shell_program import read_shell
+from slurm_agent_tools.programs.program import (
     BEFORE_PYTHONS_OWN,
     Effort,
     InnerText,
@@ -21,9 +19,13 @@ from slurm_agent_tools.scripts.program import (
     RunFile,
     TooLarge,
     cost,
+    included,
     within,
 )
-from slurm_agent_tools.scripts.programs.shell_program import read_shell
+from slurm_agent_tools.programs.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
+from slurm_agent_tools.scripts import reading_state
+from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives, unreadable
+from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.reading_state import (
     MAX_ASKED,
     MAX_OPENED,
@@ -37,12 +39,10 @@ from slurm_agent_tools.scripts.reading_state import (
     as_encoded,
     as_shown,
     for_bash,
-    included,
     refused,
     scan,
     undecodable,
 )
-from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
 
 MAX_DEPTH = 4
 MAX_TEXTS = 60
@@ -66,13 +66,13 @@ _LARGE = (
 
 _PYTHON_SIGNS = dict.fromkeys(_SHELL_SIGNS, "_")
 
-Reading = Generator[Need, Answer, ScriptReading]
+Reading = Generator[Need | ScriptReading, Answer, None]
 
 
 def analyse(
     data: bytes, path: str, arguments: Mapping[str, str] | None = None, *, args: Sequence[str] | None = None
 ) -> Reading:
-    """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
+    """Read one batch script, with sbatch's options and its own arguments; yields what it needs, then the reading."""
     request = requested(data, path, arguments)
     text = data.decode("utf-8", "surrogateescape")
     home = posixpath.dirname(path)
@@ -85,7 +85,7 @@ def analyse(
         yield from _read_all(state)
     if "lightning" in state.notes and "no-requeue" not in state.notes:
         reading_state.signals(state, request)
-    return ScriptReading(
+    yield ScriptReading(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
         text=as_shown(text),
@@ -148,12 +148,12 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
     """What is neither shell nor Python."""
     match source.language:
         case "config" | "settings" | "notebook" | "make":
-            from slurm_agent_tools.scripts import workflow_files  # noqa: PLC0415 - 4 ms, and few scripts run such a file
+            from slurm_agent_tools.programs import workflow_files  # noqa: PLC0415 - 4 ms, and few scripts run such a file
 
             program = workflow_files.read(source.language, source.content, source.args or ())
             _collect(state, program, source, offset=source.line - 1)
         case "tasks":
-            from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts run tasks
+            from slurm_agent_tools.programs import task_files  # noqa: PLC0415 - few scripts run tasks
 
             _collect(state, task_files.read_tasks(source.content, source.args or ("",), source.file), source, offset=0)
         case "other":
@@ -166,7 +166,7 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
 
 
 def _read_python(state: ReadingState, source: TextToRead) -> None:
-    from slurm_agent_tools.scripts.programs.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+    from slurm_agent_tools.programs.languages.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
 
     try:
         with within(state.effort):
@@ -181,7 +181,7 @@ def _read_python(state: ReadingState, source: TextToRead) -> None:
 
 def _read_module(state: ReadingState, source: TextToRead) -> None:
     """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
-    from slurm_agent_tools.scripts.programs.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+    from slurm_agent_tools.programs.languages.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
 
     state.modules["read"] += 1
     state.imported.signs -= cost(as_encoded(source.content), "python")

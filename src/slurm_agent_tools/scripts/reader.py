@@ -1,32 +1,54 @@
-"""Drives the pure reading of scripts: has shell parsed, reads files of the project, tells where commands are."""
+"""Drives the pure reading of scripts: parses shell with shfmt, and reads files of the project."""
 
 from __future__ import annotations
 
+import math
+import os
 import posixpath
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+import re
+import sysconfig
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.request import (
-    CommandKind,
-    CommandRole,
-    ScriptLayout,
-    ScriptReading,
-    ShellCommand,
-    ShellWord,
-)
-from slurm_agent_tools.scripts.analyse import Reading, analyse
-from slurm_agent_tools.scripts.program import TooLarge
-from slurm_agent_tools.scripts.reading_state import Answer, Need, NeedFile, NeedShell, as_encoded, for_bash
-from slurm_agent_tools.scripts.shell_parser import aside, parse
-from slurm_agent_tools.scripts.shell_words import Node
+import anyio
+from anyio.lowlevel import RunVar
+
+from slurm_agent_tools.errors import ConfigError, StorageError
+from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.programs.program import TooLarge
+from slurm_agent_tools.programs.shell_tree import load
+from slurm_agent_tools.scripts.analyse import analyse
+from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash
+from slurm_agent_tools.transport import process
 
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
 
-MAX_FILE = 2**20
+MAX_FILE, MAX_SHELL = 2**20, 2**19
+_SECONDS, _SECONDS_PER_BYTE = 0.5, 1 / 50_000  # of the processor: half of it is plenty on a slow machine
+_WAIT, _PATIENCE = 10, 4  # seconds, and how many times as long it may take on a machine that has others to serve
+LONG = 2**14
+"""Bytes of a text that takes longer than others should wait: it is worked on beside the event loop."""
+_MAX_TREE = 48 * 2**20
+_MEMORY = 512 * 2**20
+"""Bytes that shfmt may have: 10,000 lines need 350 MB, half a megabyte of one-letter commands takes 1.3 GB."""
+_MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
+
+# shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
+_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB", "GOMAXPROCS": "2"}
+_AT_ONCE = 2
+"""Small texts of one server's, and one large one: many at once have more memory than a service of the site may have."""
+_TURNS: RunVar[tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]] = RunVar("_TURNS")
+_SMALL, _KEPT = 2**18, 32  # bytes printed, and texts
+_PRINTED: dict[tuple[str, str, bytes], bytes] = {}
+"""Of the last small texts: a refusal reads its text once more, and so does the submission behind a check."""
+_LARGE: dict[tuple[str, str, bytes], bytes] = {}
+"""Of the last large text, packed: that takes a tenth of the time that shfmt takes, and a fortieth of the room."""
+_KILLED = -9  # the exit code of a process that SIGKILL ended: elsewhere `signal` does not name it
 
 
 async def read_script(
@@ -45,7 +67,7 @@ async def read_script(
     """
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
-    need = _next(reading, None)
+    need = next(reading)
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
         answer: Answer
@@ -55,18 +77,11 @@ async def read_script(
         else:
             answer = await _read(need, root, files)
             size = len(answer or "")
-        need = await aside(size, _next, reading, answer)
+        # A large text is worked on beside the event loop, in which others are answered meanwhile.
+        need = reading.send(answer) if size < LONG else await anyio.to_thread.run_sync(reading.send, answer)
     script = replace(need, leads=await leads(need, root, files))
     found = any(finding.evidence.file == path for finding in script.findings)
     return await _laid_out(script, path) if found and parsed else script
-
-
-def _next(reading: Reading, answer: Answer) -> Need | ScriptReading:
-    """What the reading needs next, or what it came to."""
-    try:
-        return reading.send(answer)
-    except StopIteration as end:
-        return cast("ScriptReading", end.value)
 
 
 ReadsScripts = Callable[..., Awaitable[ScriptReading]]
@@ -112,173 +127,103 @@ async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
         return "cannot be read"
 
 
-# --- Where the commands of a script stand, for a script in which something was found ----------------------------------
+# --- Shell, parsed with shfmt in bounded time and memory --------------------------------------------------------------
 
 
-_MAX_COMMANDS, _MAX_DEPTH = 20_000, 200
+async def parse(need: NeedShell) -> dict[str, Any] | str:
+    """shfmt's syntax tree, or why there is none."""
+    if len(need.text) > MAX_SHELL:
+        return f"it is larger than {MAX_SHELL // 2**10} KB"
+    if need.text.count(b"(") + need.text.count(b"{") > _MAX_OPEN and _opens(need.text) > _MAX_OPEN:
+        return "it is nested too deeply"
+    key = (_shfmt(), need.dialect, need.text)
+    answer: bytes | str | None = _PRINTED.pop(key, None)
+    packed = _LARGE.get(key)
+    if answer is None:
+        answer = await anyio.to_thread.run_sync(zlib.decompress, packed) if packed else await _printed(*key)
+    if isinstance(answer, str):
+        return answer
+    if len(answer) <= _SMALL:
+        _PRINTED[key] = answer
+        if len(_PRINTED) > _KEPT:
+            del _PRINTED[next(iter(_PRINTED))]
+    elif not packed:
+        kept = await anyio.to_thread.run_sync(zlib.compress, answer, 1)
+        _LARGE.clear()
+        _LARGE[key] = kept
+    printed = [answer]
+    del answer
+    try:
+        if len(need.text) < LONG:
+            return load(printed, need.offsets)
+        return await anyio.to_thread.run_sync(load, printed, need.offsets)
+    except (ValueError, RecursionError):
+        return "it is nested too deeply"
 
-_KINDS: Mapping[str, CommandKind] = {
-    "CallExpr": "call", "DeclClause": "declaration", "ArithmCmd": "arithmetic", "LetClause": "arithmetic",
-    "TestClause": "test", "IfClause": "if", "ForClause": "for", "CaseClause": "case", "Block": "group",
-    "Subshell": "subshell", "FuncDecl": "function", "TimeClause": "timed", "CoprocClause": "timed",
-}  # fmt: skip
-_JOINED: Mapping[str, CommandKind] = {"&&": "and", "||": "or", "|": "pipe", "|&": "pipe"}
-Lists = Iterator[tuple[CommandRole, Sequence[Node]]]
+
+async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
+    """What shfmt prints, or why it prints nothing."""
+    seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
+    try:
+        async with _turns(len(text)):
+            done = await process.run(
+                [shfmt, "--to-json", f"-ln={dialect}"],
+                stdin=text,
+                env={"PATH": os.environ.get("PATH", ""), **_GO},
+                timeout=_WAIT + _PATIENCE * seconds,
+                max_output=_MAX_TREE,
+                limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
+            )
+    except OSError as error:
+        why = f"cannot be run: {error.strerror}"
+        raise ConfigError("shfmt", shfmt, why, hint="Install slurm-agent-tools again.") from error
+    if done.exit_code is None or done.exit_code == _KILLED:
+        return "it takes too long to parse"
+    if done.truncated or b"fatal error:" in done.stderr:
+        return "it has too many commands to be read at once"
+    if done.exit_code != 0:
+        return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
+    return done.stdout
+
+
+def _turns(size: int) -> anyio.CapacityLimiter:
+    """Whose turn it is to be parsed, in the order in which they came. Nobody waits with a small text for large ones."""
+    try:
+        small, large = _TURNS.get()
+    except LookupError:
+        small, large = anyio.CapacityLimiter(_AT_ONCE), anyio.CapacityLimiter(1)
+        _TURNS.set((small, large))
+    return small if size < LONG else large
+
+
+def _opens(text: bytes) -> int:
+    """How many brackets are open at once at most, quoted ones too."""
+    most = depth = 0
+    for found in re.finditer(rb"[(){}]", text):
+        depth = max(0, depth + (1 if found[0] in b"({" else -1))
+        most = max(most, depth)
+    return most
+
+
+@cache
+def _shfmt() -> str:
+    """The binary that came with the package, else the one on PATH; the bare name where there is none."""
+    beside = Path(sysconfig.get_path("scripts")) / "shfmt"
+    return str(beside) if beside.exists() else process.program("shfmt") or "shfmt"
 
 
 async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
     """The reading with the places of its commands, where the text can be parsed."""
     content = for_bash(as_encoded(reading.text))
+    from slurm_agent_tools.scripts.script_layout import layout  # noqa: PLC0415 - 2 ms, and no accepted script needs it
+
     tree = await parse(NeedShell(content, "bash", path, 1, offsets=True))
     try:
         if not isinstance(tree, dict):
             return reading
-        return replace(reading, layout=await aside(len(content), layout, tree, content))
+        places = (
+            await anyio.to_thread.run_sync(layout, tree, content) if len(content) >= LONG else layout(tree, content)
+        )
+        return replace(reading, layout=places)
     except TooLarge:
         return reading
-
-
-def layout(tree: Node, data: bytes) -> ScriptLayout:
-    """The layout of a text of which shfmt made `tree`, whose positions are offsets in `data`. Raises TooLarge."""
-    lines = [0, *(at + 1 for at, sign in enumerate(data) if sign == 0x0A)]
-    made = _Layout(data, lines, data.isascii())
-    made.add(tree.get("Stmts", ()), "body", -1, 0)
-    return ScriptLayout(tuple(made.commands))
-
-
-@dataclass(slots=True)
-class _Layout:
-    data: bytes
-    lines: list[int]
-    ascii: bool
-    commands: list[ShellCommand] = field(default_factory=list)
-    branches: int = 0
-    known: tuple[int, int] = (0, 0)  # an offset in bytes, and the same in characters
-
-    def add(self, statements: Sequence[Node], role: CommandRole, parent: int, depth: int) -> None:
-        """One list of statements, and all that is inside of them."""
-        self.branches += 1
-        branch = self.branches
-        if depth > _MAX_DEPTH or len(self.commands) + len(statements) > _MAX_COMMANDS:
-            raise TooLarge
-        for statement in statements:
-            index = len(self.commands)
-            self.commands.append(self._command(statement, index, parent, role, branch))
-            for inner_role, inner in _lists(statement):
-                self.add(inner, inner_role, index, depth + 1)
-
-    def _command(self, statement: Node, index: int, parent: int, role: CommandRole, branch: int) -> ShellCommand:
-        command, redirects = statement.get("Cmd") or {}, statement.get("Redirs", ())
-        ends = [command.get("End", 0), *(item["Word"]["End"] for item in redirects)]
-        start, end = statement["Pos"], max([statement["Pos"], *ends])
-        semicolon = statement.get("Semicolon")
-        stop = max(end, semicolon + 1) if semicolon is not None else end
-        named = command.get("Name") or (command.get("Loop") or {}).get("Name") or {}
-        declared, heredocs = command.get("Type") == "DeclClause", (item.get("Hdoc") for item in redirects)
-        return ShellCommand(
-            index=index,
-            parent=parent,
-            role=role,
-            branch=branch,
-            kind=_kind(command),
-            start=self._at(start),
-            end=self._at(end),
-            stop=self._at(stop),
-            line=bisect_right(self.lines, start),
-            name=named.get("Value", ""),
-            words=tuple(self._word(word) for word in command.get("Args", ())) if not declared else (),
-            assigns=tuple(self._word(word) for word in command.get("Args" if declared else "Assigns", ())),
-            redirected=bool(redirects),
-            negated=bool(statement.get("Negated")),
-            background=bool(statement.get("Background")),
-            heredocs=tuple((self._at(h["Pos"]), self._at(h["End"])) for h in heredocs if h),
-        )
-
-    def _word(self, word: Node) -> ShellWord:
-        return ShellWord(self._at(word["Pos"]), self._at(word["End"]), self._text(word))
-
-    def _text(self, word: Node) -> str:
-        if "Parts" in word:
-            return "".join(self._part(part) for part in word["Parts"])
-        return self.data[word["Pos"] : word["End"]].decode("utf-8", "replace")
-
-    def _part(self, part: Node) -> str:
-        if part["Type"] == "DblQuoted":
-            return "".join(self._part(inner) for inner in part.get("Parts", ()))
-        if part["Type"] in {"Lit", "SglQuoted"}:
-            return str(part.get("Value", ""))
-        return self.data[part["Pos"] : part["End"]].decode("utf-8", "replace")
-
-    def _at(self, offset: int) -> int:
-        """The same place counted in characters; places mostly come in order."""
-        if self.ascii:
-            return offset
-        before, count = self.known if self.known[0] <= offset else (0, 0)
-        count += len(self.data[before:offset].decode("utf-8", "surrogateescape"))
-        self.known = (offset, count)
-        return count
-
-
-def _kind(command: Node) -> CommandKind:
-    kind = command.get("Type", "")
-    if kind == "BinaryCmd":
-        return _JOINED.get(command.get("Op", ""), "other")
-    if kind == "WhileClause":
-        return "until" if command.get("Until") else "while"
-    return _KINDS.get(kind, "other")
-
-
-def _lists(statement: Node) -> Lists:
-    """The lists of statements directly inside one statement, in order of the text."""
-    yield from _inside(statement.get("Cmd") or {})
-    for redirect in statement.get("Redirs", ()):
-        yield from _substituted(redirect.get("Word"))
-
-
-def _inside(command: Node) -> Lists:
-    match command.get("Type"):
-        case "BinaryCmd":
-            yield "left", [command["X"]]
-            yield "right", [command["Y"]]
-        case "IfClause":
-            yield from _branches(command)
-        case "WhileClause":
-            yield "condition", command.get("Cond", ())
-            yield "body", command.get("Do", ())
-        case "ForClause":
-            yield from _substituted(command.get("Loop"))
-            yield "body", command.get("Do", ())
-        case "CaseClause":
-            yield from _substituted(command.get("Word"))
-            for item in command.get("Items", ()):
-                yield "body", item.get("Stmts", ())
-        case "Block" | "Subshell":
-            yield "body", command.get("Stmts", ())
-        case "FuncDecl":
-            yield "body", [command["Body"]]
-        case "TimeClause" | "CoprocClause":
-            yield "right", [command["Stmt"]] if command.get("Stmt") else []
-        case _:
-            yield from _substituted(command)
-
-
-def _branches(command: Node) -> Lists:
-    branch: Node | None = command
-    while branch:
-        yield "condition", branch.get("Cond", ())
-        yield "body", branch.get("Then", ())
-        branch = branch.get("Else")
-
-
-def _substituted(node: object) -> Lists:
-    """The statements of `$(...)` and `<(...)` in words, the outermost ones."""
-    stack: list[Any] = [node]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, list):
-            stack += reversed(item)
-        elif isinstance(item, dict):
-            if item.get("Type") in {"CmdSubst", "ProcSubst"}:
-                yield "inside", item.get("Stmts", ())
-            else:
-                stack += [value for value in reversed(item.values()) if isinstance(value, list | dict)]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding, JobRequest
-from slurm_agent_tools.scripts.program import (
+from slurm_agent_tools.programs.program import (
     DEVICES,
     NUMBERED,
     NUMBERED_CALL,
@@ -22,8 +22,8 @@ from slurm_agent_tools.scripts.program import (
     Level,
     RunFile,
 )
-from slurm_agent_tools.scripts.shell_words import SIGNS, UNKNOWN, Node
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of
+from slurm_agent_tools.programs.shell_words import SIGNS, UNKNOWN, Node
+from slurm_agent_tools.programs.wrapped_command import SHELLS, name_of
 
 _FLAGS = re.compile(rb"\$\{\([^(){}\s]*\)[^{}\n]*\}|\$\{\.[\w.]+\}")
 _USED = re.compile(r"\$\{?!?(\w+)")
@@ -329,18 +329,6 @@ def plain_folders(folders: Sequence[str]) -> list[str]:
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w-])|\bparcluster\(\s*[\"'][^\"']*(?i:slurm)")
 _RETRIES = re.compile(r"\bscontrol\s+requeue")
 SILENT = ("#", "//", "echo ", "print ")
-
-
-_INCLUDES = re.compile(
-    r"^[^#%\n]*?\b(?:include|source|sys\.source|run)\(\s*(?:joinpath\(@__DIR__,\s*)?[\"']([\w./-]+\.(?:jl|[rR]|m))[\"']",
-    re.MULTILINE,
-)
-
-
-def included(text: str, file: str) -> list[str]:
-    """The files that a text in Julia, R or MATLAB reads in as a part of itself, beside `file` and where it runs."""
-    named = list(dict.fromkeys(_INCLUDES.findall(text)))[:20]
-    return list(dict.fromkeys(path for one in named for path in (posixpath.join(posixpath.dirname(file), one), one)))
 
 
 def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str, int]]:

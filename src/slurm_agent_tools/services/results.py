@@ -11,7 +11,6 @@ from functools import partial
 
 import anyio.to_thread
 
-from slurm_agent_tools.configs import experiment_config
 from slurm_agent_tools.diagnosis.last_error import success_in_doubt
 from slurm_agent_tools.diagnosis.phrases import outcome
 from slurm_agent_tools.errors import InputError, StorageError
@@ -31,6 +30,7 @@ from slurm_agent_tools.models.result import (
 )
 from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
+from slurm_agent_tools.scripts.configs import experiment_config
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.store.submissions import Submission

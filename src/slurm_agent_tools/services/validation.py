@@ -9,11 +9,11 @@ import sys
 from collections.abc import Mapping
 
 from slurm_agent_tools.backends import input_files
-from slurm_agent_tools.configs import experiment_config
-from slurm_agent_tools.configs.checks import config_checks, schema_check
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
+from slurm_agent_tools.scripts.configs import experiment_config
+from slurm_agent_tools.scripts.configs.checks import config_checks, schema_check
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.services.generation import judge_script, refused

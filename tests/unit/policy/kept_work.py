@@ -22,9 +22,9 @@ from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.request import ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.scripts.reader import layout, read_script
+from slurm_agent_tools.scripts.reader import parse, read_script
 from slurm_agent_tools.scripts.reading_state import NeedShell
-from slurm_agent_tools.scripts.shell_parser import parse
+from slurm_agent_tools.scripts.script_layout import layout
 
 LOADED = load(shipped())
 REFUSED = ("justify", "approve", "deny")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile, read_notebook
+from slurm_agent_tools.programs.workflow_files import read_config, read_makefile, read_notebook
 
 MAKEFILE = """\
 SUBMIT := sbatch

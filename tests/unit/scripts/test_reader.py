@@ -12,7 +12,7 @@ from tests.unit.counting import counted
 from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.scripts import analyse, reader, shell_parser
+from slurm_agent_tools.scripts import analyse, reader, script_layout
 from slurm_agent_tools.transport import process
 
 CALLS = 110_000  # twice of what the costliest takes
@@ -219,7 +219,7 @@ async def test_two_texts_are_parsed_at_once_and_the_others_in_turn(monkeypatch: 
     monkeypatch.setattr(process, "run", run)
     async with anyio.create_task_group() as group:
         for number in range(8):
-            group.start_soon(shell_parser._printed, shell_parser._shfmt(), "bash", b"echo %d\n" % number)
+            group.start_soon(reader._printed, reader._shfmt(), "bash", b"echo %d\n" % number)
     assert most == 2
 
 
@@ -236,10 +236,10 @@ async def test_a_large_text_is_worked_on_beside_the_event_loop(
 
         return call
 
-    monkeypatch.setattr(shell_parser, "load", noted("parsed", shell_parser.load))
+    monkeypatch.setattr(reader, "load", noted("parsed", reader.load))
     monkeypatch.setattr(analyse, "read_shell", noted("read", analyse.read_shell))
-    monkeypatch.setattr(reader, "layout", noted("laid out", reader.layout))
-    monkeypatch.setattr(shell_parser, "_PRINTED", {})
+    monkeypatch.setattr(script_layout, "layout", noted("laid out", script_layout.layout))
+    monkeypatch.setattr(reader, "_PRINTED", {})
     assert (await read(SET + "echo 1\n" * lines)).layout is not None
 
     assert set(seen) == {"parsed", "read", "laid out"}
@@ -264,7 +264,7 @@ async def test_a_small_text_does_not_wait_until_large_ones_are_parsed(monkeypatc
 
 
 async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shell_parser, "_shfmt", lambda: "/nowhere/shfmt")
+    monkeypatch.setattr(reader, "_shfmt", lambda: "/nowhere/shfmt")
 
     with pytest.raises(ConfigError, match="shfmt"):
         await read("true")
@@ -320,8 +320,8 @@ async def test_the_parser_is_started_once_for_a_script_and_again_for_none_that_i
     actual = process.run
     monkeypatch.setattr(process, "run", run)
 
-    monkeypatch.setattr(shell_parser, "_PRINTED", {})
-    monkeypatch.setattr(shell_parser, "_LARGE", {})
+    monkeypatch.setattr(reader, "_PRINTED", {})
+    monkeypatch.setattr(reader, "_LARGE", {})
     reading = await read(body)
 
     assert len(started) == times
@@ -332,8 +332,8 @@ async def test_the_parser_is_started_once_for_a_script_and_again_for_none_that_i
 
 async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_they_were_asked_for(monkeypatch):
     kept: dict[tuple[str, str, bytes], bytes] = {}
-    monkeypatch.setattr(shell_parser, "_PRINTED", kept)
-    monkeypatch.setattr(shell_parser, "_KEPT", 2)
+    monkeypatch.setattr(reader, "_PRINTED", kept)
+    monkeypatch.setattr(reader, "_KEPT", 2)
 
     for number in (1, 2, 1, 3):
         await read(f"echo {number}\n")
@@ -343,19 +343,19 @@ async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_t
 
 async def test_of_large_texts_the_last_answer_is_kept_and_packed(monkeypatch):
     kept: dict[tuple[str, str, bytes], bytes] = {}
-    monkeypatch.setattr(shell_parser, "_LARGE", kept)
+    monkeypatch.setattr(reader, "_LARGE", kept)
 
     for number in (1, 2):
         assert (await read(SET + f"echo {number}\n" * 500)).layout is not None
 
     (((_, _, text), packed),) = kept.items()
     assert text.split()[-1] == b"2"
-    assert len(packed) < shell_parser._SMALL
+    assert len(packed) < reader._SMALL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
 async def test_a_script_for_which_the_parser_would_need_more_memory_than_it_may_have_is_opaque(monkeypatch):
-    monkeypatch.setattr(shell_parser, "_MEMORY", 24 * 2**20)
+    monkeypatch.setattr(reader, "_MEMORY", 24 * 2**20)
     reading = await read("echo one\n" * 3000)
 
     assert [(finding.rule, "too many commands" in finding.what) for finding in reading.findings] == [

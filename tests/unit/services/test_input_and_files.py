@@ -164,7 +164,7 @@ async def test_warnings_count_where_that_is_asked_for(scene: Scene, strict: bool
 async def test_the_projects_own_schema_is_checked_first_and_named(scene: Scene):
     schema = {"type": "object", "properties": {"lr": {"type": "number"}}, "required": ["lr"]}
     (scene.project / "configs").mkdir()
-    from slurm_agent_tools.configs.checks.schema_check import FILE  # noqa: PLC0415 - where it lies
+    from slurm_agent_tools.scripts.configs.checks.schema_check import FILE  # noqa: PLC0415 - where it lies
 
     scene.write(FILE, json.dumps(schema))
     scene.write("c.yaml", "lr: fast\n")

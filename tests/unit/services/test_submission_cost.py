@@ -31,7 +31,7 @@ MODULES = 70
 """Of ours loaded by a process that submits: files with a line of code. `PACKAGES` hold nothing but their docstring."""
 PACKAGES = {
     f"slurm_agent_tools.{name}" for name in (
-        "api", "models", "policy", "policy.rules", "scripts", "scripts.programs", "services", "slurm", "slurm.commands", "store", "text", "transport",
+        "api", "models", "policy", "policy.rules", "programs", "programs.languages", "scripts", "services", "slurm", "slurm.commands", "store", "text", "transport",
     )
 }  # fmt: skip
 RUNNING = 70

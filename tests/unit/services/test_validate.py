@@ -10,10 +10,10 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.api import render
-from slurm_agent_tools.configs.checks import schema_check
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.scripts.configs.checks import schema_check
 from slurm_agent_tools.services import generation, validation
 
 SCHEMA = {"properties": {"lr": {"type": "number"}, "slurm": {}}, "additionalProperties": False}

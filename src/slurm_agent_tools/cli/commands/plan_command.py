@@ -15,7 +15,6 @@ import anyio
 
 from slurm_agent_tools.api import brief, plan_tools, printing, serialize, views
 from slurm_agent_tools.api.toolbox import Toolbox, closed_after
-from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
@@ -25,6 +24,7 @@ from slurm_agent_tools.planning.packing import Packing, pack
 from slurm_agent_tools.planning.plan_view import plan_page
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.schedule import MOST
+from slurm_agent_tools.scripts.configs.experiment_config import parse_config
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 from slurm_agent_tools.units import how_many

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding, ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.rules.rule import both, edit, in_words, note
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
+from slurm_agent_tools.programs.wrapped_command import SHELLS, name_of, starts
 
 _STEPS = 50  # that are told
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.scripts.programs.python_program import read_python
+from slurm_agent_tools.programs.languages.python_program import read_python
 
 CVD, NUM, SUB, AGAIN, DARK = "cuda-visible-devices", "device-index", "direct-submission", "auto-retry", "opaque-code"
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from slurm_agent_tools.configs.experiment_config import Config, is_input, leaf, walk
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Evidence
 from slurm_agent_tools.models.submission_answer import Complaint
+from slurm_agent_tools.scripts.configs.experiment_config import Config, is_input, leaf, walk
 from slurm_agent_tools.scripts.directive_lines import directive_line
 
 _OPTIONS = {

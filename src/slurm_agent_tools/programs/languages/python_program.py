@@ -10,10 +10,10 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from slurm_agent_tools.scripts.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.programs import python_devices, python_retry
-from slurm_agent_tools.scripts.python_text import PythonText, constants, fold, name_of, number_of, parsed, shape
-from slurm_agent_tools.scripts.shell_words import UNKNOWN
+from slurm_agent_tools.programs.languages import python_devices, python_retry
+from slurm_agent_tools.programs.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
+from slurm_agent_tools.programs.python_text import PythonText, constants, fold, name_of, number_of, parsed, shape
+from slurm_agent_tools.programs.shell_words import UNKNOWN
 
 MAX_CHARACTERS = 2**20
 

@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from slurm_agent_tools.scripts.program import Program
-from slurm_agent_tools.scripts.python_text import fold, name_of
+from slurm_agent_tools.programs.program import Program
+from slurm_agent_tools.programs.python_text import fold, name_of
 
 STARTERS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getstatusoutput"})
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts.program import BEFORE_PYTHONS_OWN, NUMBERED, InnerText, Language, Program, RunFile
-from slurm_agent_tools.scripts.shell_tree import calls, inside, quotes
-from slurm_agent_tools.scripts.shell_words import (
+from slurm_agent_tools.programs.program import BEFORE_PYTHONS_OWN, NUMBERED, InnerText, Language, Program, RunFile
+from slurm_agent_tools.programs.shell_tree import calls, inside, quotes
+from slurm_agent_tools.programs.shell_words import (
     SIGNS,
     UNKNOWN,
     KnownVariables,
@@ -19,7 +19,7 @@ from slurm_agent_tools.scripts.shell_words import (
     line_of,
     unreadable,
 )
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, SSH, WRAPPERS, behind, name_of, starts
+from slurm_agent_tools.programs.wrapped_command import SHELLS, SSH, WRAPPERS, behind, name_of, starts
 
 # General languages, where a text that is made at run time may do anything; the rest is for numbers and plots.
 GENERAL = frozenset({"perl", "ruby", "Rscript", "node", "julia", "lua", "php", "tclsh"})
@@ -233,7 +233,7 @@ def read_first(program: Program, name: str, value: str, line: int) -> None:
 
 def _read_settings(program: Program, made: InnerText) -> None:
     """A file of settings that is written for a program to read."""
-    from slurm_agent_tools.scripts.workflow_files import read_config  # noqa: PLC0415 - few scripts write settings
+    from slurm_agent_tools.programs.workflow_files import read_config  # noqa: PLC0415 - few scripts write settings
 
     for rule, what, level, number in read_config(made.text).findings:
         program.find(rule, what, number + made.line - 1, level)

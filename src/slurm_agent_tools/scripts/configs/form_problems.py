@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic_core import ErrorDetails
 
-from slurm_agent_tools.configs.experiment_config import join
+from slurm_agent_tools.scripts.configs.experiment_config import join
 
 _INNER = re.compile(r"[.\[]")
 

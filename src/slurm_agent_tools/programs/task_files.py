@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
-from slurm_agent_tools.scripts.program import How, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.python_text import parsed
-from slurm_agent_tools.scripts.workflow_files import REMOTE, read_config, read_makefile
-from slurm_agent_tools.scripts.wrapped_command import Command
+from slurm_agent_tools.programs.program import How, InnerText, Program, RunFile
+from slurm_agent_tools.programs.python_text import parsed
+from slurm_agent_tools.programs.workflow_files import REMOTE, read_config, read_makefile
+from slurm_agent_tools.programs.wrapped_command import Command
 from slurm_agent_tools.text import bounded_documents, yaml_documents
 
 MAX_TASKS, MAX_TEXT = 200, 2**19  # tasks that are read of a file, and its characters

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from slurm_agent_tools.scripts import called_programs
-from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, PassedCommand, RunFile
-from slurm_agent_tools.scripts.shell_inputs import PYTHON
-from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
-from slurm_agent_tools.scripts.wrapped_command import (
+from slurm_agent_tools.programs import called_programs
+from slurm_agent_tools.programs.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, PassedCommand, RunFile
+from slurm_agent_tools.programs.shell_inputs import PYTHON
+from slurm_agent_tools.programs.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
+from slurm_agent_tools.programs.wrapped_command import (
     FILLING,
     SHELLS,
     Command,
@@ -292,14 +292,14 @@ def _keeps(call: Command) -> None:
     """Commands that may keep the node for a person; a pause of some minutes does not."""
     if call.name == "sleep" and _PAUSE.fullmatch(" ".join(call.words[1:])):
         return
-    from slurm_agent_tools.scripts import kept_nodes  # noqa: PLC0415 - few scripts keep a node
+    from slurm_agent_tools.programs import kept_nodes  # noqa: PLC0415 - few scripts keep a node
 
     kept_nodes.keeps(call)
 
 
 def _tasks(call: Command) -> None:
     """Programs that run tasks out of a file of the project."""
-    from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts call such a program
+    from slurm_agent_tools.programs import task_files  # noqa: PLC0415 - few scripts call such a program
 
     if call.name in {"snakemake", "nextflow"}:
         _plans(call)
@@ -308,7 +308,7 @@ def _tasks(call: Command) -> None:
 
 def _plans(call: Command) -> None:
     """Programs that start other work by a plan of their own."""
-    from slurm_agent_tools.scripts import workflow_files  # noqa: PLC0415 - few scripts call such a program
+    from slurm_agent_tools.programs import workflow_files  # noqa: PLC0415 - few scripts call such a program
 
     workflow_files.starts_work(call)
 

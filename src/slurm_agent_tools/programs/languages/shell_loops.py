@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from slurm_agent_tools.scripts.job_work import asks_readiness, is_work, makes_progress, observes, only_waits, work_of
-from slurm_agent_tools.scripts.program import IdleCommand, Program
-from slurm_agent_tools.scripts.shell_tree import calls, flatten, inside, words_of
-from slurm_agent_tools.scripts.shell_words import KnownVariables, Node, expand, fold, line_of
+from slurm_agent_tools.programs.job_work import asks_readiness, is_work, makes_progress, observes, only_waits, work_of
+from slurm_agent_tools.programs.program import IdleCommand, Program
+from slurm_agent_tools.programs.shell_tree import calls, flatten, inside, words_of
+from slurm_agent_tools.programs.shell_words import KnownVariables, Node, expand, fold, line_of
 
 _ASSIGNING = frozenset({"CallExpr", "DeclClause"})
 _ENDING = frozenset({"break", "exit", "return"})

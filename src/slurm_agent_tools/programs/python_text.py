@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm_agent_tools.scripts.program import Program, spend
-from slurm_agent_tools.scripts.shell_words import UNKNOWN
+from slurm_agent_tools.programs.program import Program, spend
+from slurm_agent_tools.programs.shell_words import UNKNOWN
 
 MAX_CONSTANT = 4096
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from slurm_agent_tools.configs import experiment_config
-from slurm_agent_tools.configs.checks import config_checks, schema_check
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.scripts.configs import experiment_config
+from slurm_agent_tools.scripts.configs.checks import config_checks, schema_check
 
 SCHEMA = {
     "type": "object",

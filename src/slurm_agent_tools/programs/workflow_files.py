@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from slurm_agent_tools.scripts.job_work import is_work
-from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.wrapped_command import Command, options
+from slurm_agent_tools.programs.job_work import is_work
+from slurm_agent_tools.programs.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.programs.wrapped_command import Command, options
 from slurm_agent_tools.text import bounded_documents
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")

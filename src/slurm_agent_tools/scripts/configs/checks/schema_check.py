@@ -9,9 +9,9 @@ from datetime import date, time
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from slurm_agent_tools.configs.experiment_config import Config, join
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.submission_answer import Complaint
+from slurm_agent_tools.scripts.configs.experiment_config import Config, join
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded, json_value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 import sys
 
-from slurm_agent_tools.configs.experiment_config import parse_config
+from slurm_agent_tools.scripts.configs.experiment_config import parse_config
 
 FILE = "configs/schema.json"
 

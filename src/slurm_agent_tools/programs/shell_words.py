@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurm_agent_tools.scripts.program import spend
+from slurm_agent_tools.programs.program import spend
 
 Node = dict[str, Any]
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts.job_work import is_work
-from slurm_agent_tools.scripts.program import BEFORE_PYTHONS_OWN, DEVICES, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.reading_state import included
-from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, SIGNS, TAME, UNKNOWN, unreadable
-from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind, name_of
+from slurm_agent_tools.programs.job_work import is_work
+from slurm_agent_tools.programs.program import BEFORE_PYTHONS_OWN, DEVICES, InnerText, Program, RunFile, included
+from slurm_agent_tools.programs.shell_words import OWN_JOB, POSITIONAL, SELF, SIGNS, TAME, UNKNOWN, unreadable
+from slurm_agent_tools.programs.wrapped_command import WRAPPERS, Command, behind, name_of
 
 # What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
 _REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")

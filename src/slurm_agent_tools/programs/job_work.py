@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.scripts.program import Program
-from slurm_agent_tools.scripts.shell_tree import calls, flatten, words_of
-from slurm_agent_tools.scripts.shell_words import KnownVariables, Node, fold, line_of
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
+from slurm_agent_tools.programs.program import Program
+from slurm_agent_tools.programs.shell_tree import calls, flatten, words_of
+from slurm_agent_tools.programs.shell_words import KnownVariables, Node, fold, line_of
+from slurm_agent_tools.programs.wrapped_command import SHELLS, name_of, starts
 
 # Looking, waiting, printing and fetching: to repeat these is no retry of a job's work.
 _IDLE_WORDS = """

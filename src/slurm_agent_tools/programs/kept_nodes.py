@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts import called_programs
-from slurm_agent_tools.scripts.program import LONG, IdleCommand, Program
-from slurm_agent_tools.scripts.shell_words import Node, line_of
-from slurm_agent_tools.scripts.wrapped_command import Command
+from slurm_agent_tools.programs import called_programs
+from slurm_agent_tools.programs.program import LONG, IdleCommand, Program
+from slurm_agent_tools.programs.shell_words import Node, line_of
+from slurm_agent_tools.programs.wrapped_command import Command
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Sequence
 
-from slurm_agent_tools.scripts.program import DEVICES, NUMBERED
-from slurm_agent_tools.scripts.python_text import PythonText, fold, name_of, number_of
+from slurm_agent_tools.programs.program import DEVICES, NUMBERED
+from slurm_agent_tools.programs.python_text import PythonText, fold, name_of, number_of
 
 _SETTERS = frozenset({"setdefault", "putenv", "setenv", "__setitem__"})
 _NUMBERED_CALLS = frozenset({"cuda", "to", "set_device", "select_device"})

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from slurm_agent_tools.configs import experiment_config
-from slurm_agent_tools.configs.checks import config_checks
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.scripts.configs import experiment_config
+from slurm_agent_tools.scripts.configs.checks import config_checks
 from slurm_agent_tools.scripts.directive_lines import read_directives
 
 

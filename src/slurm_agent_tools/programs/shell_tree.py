@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.scripts.program import PassedCommand, TooLarge, kept, spend
-from slurm_agent_tools.scripts.shell_words import (
+from slurm_agent_tools.programs.program import PassedCommand, TooLarge, kept, spend
+from slurm_agent_tools.programs.shell_words import (
     POSITIONAL,
     TAME,
     UNKNOWN,
@@ -21,7 +21,7 @@ from slurm_agent_tools.scripts.shell_words import (
     unreadable,
     variable,
 )
-from slurm_agent_tools.scripts.wrapped_command import RUNNING, name_of, starts
+from slurm_agent_tools.programs.wrapped_command import RUNNING, name_of, starts
 
 MAX_DEPTH = 400
 
@@ -47,14 +47,16 @@ class TreePosition:
     function: str | None
 
 
-def load(printed: bytes, *, offsets: bool = False) -> Node:
+def load(answer: list[bytes], offsets: bool = False) -> Node:
     """The tree that shfmt printed, each position replaced by its line, which takes a fifth of the memory.
+
+    What was printed is taken out of its list: it is large, and gone before the tree is made.
 
     With `offsets` each position is replaced by its place in the text, in bytes.
 
     A string holds no bare line end, so none is taken for a position. Raises ValueError, RecursionError.
     """
-    short, start = bytearray(), 0
+    printed, short, start = answer.pop(), bytearray(), 0
     while start < len(printed):  # piece by piece, each up to the end of a node: the parts of all at once are too many
         end = printed.find(b"}", start + _PIECE) + 1 or len(printed)
         short += b"".join((_OFFSET if offsets else _POSITION).split(printed[start:end]))

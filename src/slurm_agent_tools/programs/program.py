@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -223,3 +224,15 @@ def cost(text: bytes, language: str) -> int:
 
 def _count(text: bytes) -> int:
     return len(text.split()) + len(text.translate(None, _OTHERS))
+
+
+_INCLUDES = re.compile(
+    r"^[^#%\n]*?\b(?:include|source|sys\.source|run)\(\s*(?:joinpath\(@__DIR__,\s*)?[\"']([\w./-]+\.(?:jl|[rR]|m))[\"']",
+    re.MULTILINE,
+)
+
+
+def included(text: str, file: str) -> list[str]:
+    """The files that a text in Julia, R or MATLAB reads in as a part of itself, beside `file` and where it runs."""
+    named = list(dict.fromkeys(_INCLUDES.findall(text)))[:20]
+    return list(dict.fromkeys(path for one in named for path in (posixpath.join(posixpath.dirname(file), one), one)))

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts import shell_inputs, shell_tree
-from slurm_agent_tools.scripts.job_work import Restarts, is_work, work_of
-from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, PassedCommand, Program, RunFile, TooLarge
-from slurm_agent_tools.scripts.programs import shell_commands
-from slurm_agent_tools.scripts.shell_tree import TreePosition, calls, flatten, learn, words_of
-from slurm_agent_tools.scripts.shell_words import (
+from slurm_agent_tools.programs import shell_inputs, shell_tree
+from slurm_agent_tools.programs.job_work import Restarts, is_work, work_of
+from slurm_agent_tools.programs.languages import shell_commands
+from slurm_agent_tools.programs.program import DEVICES, NUMBERED, PassedCommand, Program, RunFile, TooLarge
+from slurm_agent_tools.programs.shell_tree import TreePosition, calls, flatten, learn, words_of
+from slurm_agent_tools.programs.shell_words import (
     POSITIONAL,
     UNKNOWN,
     KnownVariables,
@@ -23,7 +23,7 @@ from slurm_agent_tools.scripts.shell_words import (
     unreadable,
     variable,
 )
-from slurm_agent_tools.scripts.wrapped_command import JOB_ID_VARIABLES, SHELLS, Command, name_of
+from slurm_agent_tools.programs.wrapped_command import JOB_ID_VARIABLES, SHELLS, Command, name_of
 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 
@@ -65,7 +65,7 @@ def read_shell(
 
 
 def _judge_idles(program: Program, tree: Node, known: KnownVariables) -> None:
-    from slurm_agent_tools.scripts import kept_nodes  # noqa: PLC0415 - few scripts keep a node
+    from slurm_agent_tools.programs import kept_nodes  # noqa: PLC0415 - few scripts keep a node
 
     kept_nodes.judge_idles(program, tree, workers=any(is_work([name]) for name in known.started))
 
@@ -181,14 +181,14 @@ def _joined(program: Program, node: Node, known: KnownVariables) -> None:
 
 def _again(program: Program, node: Node, known: KnownVariables) -> None:
     """Loops, branches and functions, which may do the same work again."""
-    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - 4 ms, and plain commands have none
+    from slurm_agent_tools.programs.languages import shell_loops  # noqa: PLC0415 - 4 ms, and plain commands have none
 
     shell_loops.judge(program, node, known)
 
 
 def _held(places: Sequence[TreePosition]) -> set[str]:
     """Variables that hold a status."""
-    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - as above
+    from slurm_agent_tools.programs.languages import shell_loops  # noqa: PLC0415 - as above
 
     return shell_loops.status_variables(place.node for place in places)
 
@@ -196,7 +196,7 @@ def _held(places: Sequence[TreePosition]) -> set[str]:
 def _judge_status(
     program: Program, node: Node, known: KnownVariables, before: tuple[str, ...] | None, held: set[str]
 ) -> None:
-    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - as above
+    from slurm_agent_tools.programs.languages import shell_loops  # noqa: PLC0415 - as above
 
     shell_loops.judge_status(program, node, known, before, held)
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.sbatch_options import SHORT, TABLE
-from slurm_agent_tools.scripts.program import Program, spend
-from slurm_agent_tools.scripts.shell_words import TAME, UNKNOWN, KnownVariables
+from slurm_agent_tools.programs.program import Program, spend
+from slurm_agent_tools.programs.shell_words import TAME, UNKNOWN, KnownVariables
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
 

@@ -1,0 +1,1 @@
+"""Readers of what programs do, by language: shell and Python."""
