@@ -10,6 +10,7 @@ import ast
 import posixpath
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -227,8 +228,10 @@ def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
     """tasks.py and dodo.py without the tasks that nobody asks for; the texts in `actions` are commands."""
     tree, lines, shell = parsed(text), text.split("\n"), list[tuple[int, str]]()
     asked = {part.replace("-", "_") for goal in goals for part in goal.split(".")}
-    for node in tree.body:
-        if asked and isinstance(node, ast.FunctionDef) and _left_out(node, kind, asked, tree):
+    named = [_names(node) for node in tree.body]
+    everywhere = Counter(name for names in named for name in names)
+    for node, own in zip(tree.body, named, strict=True):
+        if asked and isinstance(node, ast.FunctionDef) and _is_task(node, kind) and _idle(node, asked, own, everywhere):
             first, end = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1, node.end_lineno or 1
             lines[first:end] = [""] * (end - first)
         else:
@@ -237,14 +240,20 @@ def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
     _shell(program, shell)
 
 
-def _left_out(node: ast.FunctionDef, kind: str, asked: set[str], tree: ast.Module) -> bool:
-    """Whether a function is a task that is neither asked for nor named by anything else in the file."""
+def _names(node: ast.AST) -> set[str]:
+    """Names and constants in a statement."""
+    return {str(getattr(one, "id", getattr(one, "value", ""))) for one in ast.walk(node)}
+
+
+def _is_task(node: ast.FunctionDef, kind: str) -> bool:
     marked = any("task" in ast.unparse(one) for one in node.decorator_list)
-    if not (node.name.startswith("task_") if kind == "doit" else marked):
-        return False
-    others = [inner for other in tree.body if other is not node for inner in ast.walk(other)]
-    named = {str(getattr(one, "id", getattr(one, "value", ""))) for one in others}
-    return node.name.removeprefix("task_") not in asked | named
+    return node.name.startswith("task_") if kind == "doit" else marked
+
+
+def _idle(node: ast.FunctionDef, asked: set[str], own: set[str], everywhere: Counter[str]) -> bool:
+    """Whether a task is neither asked for nor named by anything else in the file."""
+    name = node.name.removeprefix("task_")
+    return name not in asked and everywhere[name] == (name in own)
 
 
 def _actions(node: ast.AST) -> list[tuple[int, str]]:

@@ -67,7 +67,7 @@ async def read_script(
     """
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
-    need = next(reading)
+    need = next(reading) if len(data) < LONG else await anyio.to_thread.run_sync(next, reading)
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
         answer: Answer

@@ -12,6 +12,7 @@ from tests.unit.counting import counted
 from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
 
 from slurm_agent_tools.errors import ConfigError, StorageError
+from slurm_agent_tools.programs.languages import python_program
 from slurm_agent_tools.scripts import analyse, reader, script_layout
 from slurm_agent_tools.transport import process
 
@@ -244,6 +245,26 @@ async def test_a_large_text_is_worked_on_beside_the_event_loop(
 
     assert set(seen) == {"parsed", "read", "laid out"}
     assert all((threads != {threading.get_ident()}) is beside for threads in seen.values())
+
+
+@pytest.mark.parametrize(("lines", "beside"), [(3, False), (3000, True)])
+async def test_so_is_a_large_script_in_python(lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch):
+    real, seen = python_program.parsed, set[int]()
+
+    def noted(text: str):
+        seen.add(threading.get_ident())
+        return real(text)
+
+    monkeypatch.setattr(python_program, "parsed", noted)
+    await read("#!/usr/bin/python3\n" + "print(1)\n" * lines)
+    assert (seen != {threading.get_ident()}) is beside
+
+
+def test_what_prints_in_what_prints_is_looked_through_once():
+    def calls(deep: int) -> int:
+        return counted(lambda: python_program.read_python("print(" * deep + "1" + ")" * deep))[1]
+
+    assert calls(80) < 2.5 * calls(40)
 
 
 async def test_a_small_text_does_not_wait_until_large_ones_are_parsed(monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from slurm_agent_tools.programs.program import DEVICES, NUMBERED
-from slurm_agent_tools.programs.python_text import PythonText, fold, name_of, number_of
+from slurm_agent_tools.programs.python_text import PythonText, fold, name_of, number_of, walked
 
 _SETTERS = frozenset({"setdefault", "putenv", "setenv", "__setitem__"})
 _NUMBERED_CALLS = frozenset({"cuda", "to", "set_device", "select_device"})
@@ -105,7 +105,7 @@ def _sets(reader: PythonText, key: ast.AST | None, value: ast.AST | None, line: 
 
 def _reads(value: ast.AST) -> bool:
     """`os.environ["CUDA_VISIBLE_DEVICES"]`; `os.environ[...].split(",")[0]` is no longer what Slurm set."""
-    inner = list(ast.walk(value)) if isinstance(value, ast.Subscript | ast.Call) else []
+    inner = list(walked(value)) if isinstance(value, ast.Subscript | ast.Call) else []
     cuts = any(isinstance(one, ast.Call) and name_of(one) in {"split", "join"} for one in inner)
     return not cuts and any(isinstance(one, ast.Constant) and DEVICES.fullmatch(str(one.value)) for one in inner)
 

@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from slurm_agent_tools.programs.languages import python_devices, python_retry
 from slurm_agent_tools.programs.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
-from slurm_agent_tools.programs.python_text import PythonText, constants, fold, name_of, number_of, parsed, shape
+from slurm_agent_tools.programs.python_text import (
+    PythonText,
+    constants,
+    fold,
+    name_of,
+    number_of,
+    parsed,
+    shape,
+    walked,
+)
 from slurm_agent_tools.programs.shell_words import UNKNOWN
 
 MAX_CHARACTERS = 2**20
@@ -71,7 +80,7 @@ def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Pr
         tree.body = [node for node in tree.body if not _main_only(node)]
     nodes = list(ast.walk(tree))
     texts, given = constants(nodes)
-    telling = [inner for node in nodes if _only_tells(node) for inner in ast.walk(node)]
+    telling = _told(nodes)
     silent = {id(inner) for inner in telling} - {id(value) for node in telling for value in python_devices.used(node)}
     named = python_devices.names_devices(nodes, silent)
     reader = PythonText(program, first_line, texts, given, silent, named, _other_names(nodes))
@@ -80,6 +89,16 @@ def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Pr
     if not imported and re.search(r"\b(?:sleep|pause)\(", text):
         _judge_waits(reader, tree)
     return program
+
+
+def _told(nodes: Sequence[ast.AST]) -> list[ast.AST]:
+    """What only compares or prints, and all that is in it; each node stands behind the one that it is in."""
+    found, within = list[ast.AST](), set[int]()
+    for node in nodes:
+        if id(node) in within or _only_tells(node):
+            found.append(node)
+            within.update(map(id, ast.iter_child_nodes(node)))
+    return found
 
 
 def _other_names(nodes: Sequence[ast.AST]) -> dict[str, str]:
@@ -127,7 +146,7 @@ def _visit(reader: PythonText, node: ast.AST) -> None:
 
 def _searched(program: Program, place: ast.expr) -> None:
     """`sys.path.insert(0, "lib")`: a folder of modules, as it is seen from the project."""
-    words = [one.value for one in ast.walk(place) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    words = [one.value for one in walked(place) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     folder = re.sub(r"^(?:\.\.?(?:/|$))+", "", posixpath.normpath("/".join(words)))
     program.folders += [folder] if folder else []
 
@@ -218,7 +237,7 @@ def _evaluated(reader: PythonText, first: ast.AST | None, line: int) -> None:
         reader.program.texts.append(InnerText("python", text, line))
         return
     for one in reader.given.get(first.id, []) if isinstance(first, ast.Name) else [first]:
-        if any(isinstance(inner, ast.Call) and name_of(inner) in _DECODERS for inner in ast.walk(one or ast.Pass())):
+        if any(isinstance(inner, ast.Call) and name_of(inner) in _DECODERS for inner in walked(one or ast.Pass())):
             reader.program.opaque("it executes a text that it decodes or fetches", line)
 
 
@@ -299,7 +318,7 @@ def _comes_to(tree: ast.Module) -> Iterator[ast.stmt]:
         if isinstance(node, ast.While):
             continue
         if isinstance(node, ast.Expr):
-            names = [name_of(inner) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)]
+            names = [name_of(inner) for inner in walked(node.value) if isinstance(inner, ast.Call)]
             inner = [one for name in names if name in functions for one in functions.pop(name).body]
         else:
             inner = [one for part in ("body", "orelse", "finalbody") for one in getattr(node, part, ())]
@@ -308,7 +327,7 @@ def _comes_to(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def _only_sleeps(loop: ast.While) -> bool:
     """`while True` around nothing but pauses and words about them."""
-    inside = [inner for statement in loop.body for inner in ast.walk(statement)]
+    inside = [inner for statement in loop.body for inner in walked(statement)]
     names = [name_of(inner) for inner in inside if isinstance(inner, ast.Call)]
     ends = any(isinstance(inner, ast.Break | ast.Return | ast.Raise | ast.Yield | ast.If) for inner in inside)
     endless = isinstance(loop.test, ast.Constant) and bool(loop.test.value)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools.programs.program import Program
-from slurm_agent_tools.programs.python_text import fold, name_of
+from slurm_agent_tools.programs.python_text import fold, name_of, walked
 
 STARTERS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getstatusoutput"})
 
@@ -88,7 +88,7 @@ def _repeats(loop: ast.For | ast.While) -> bool:
     if not counts:
         return False
     watched = (
-        {inner.id for inner in ast.walk(loop.test) if isinstance(inner, ast.Name)}
+        {inner.id for inner in walked(loop.test) if isinstance(inner, ast.Name)}
         if isinstance(loop, ast.While)
         else set()
     )
@@ -109,8 +109,8 @@ def _counts(loop: ast.For) -> bool:
     ranged = isinstance(loop.iter, ast.Call) and name_of(loop.iter) in {"range", "count", "trange"}
     if _COUNTERS.fullmatch(loop.target.id):
         return True
-    used = {id(inner) for node in loop.body for call in _calls([node]) if _works(call) for inner in ast.walk(call)}
-    names = (inner for node in loop.body for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    used = {id(inner) for node in loop.body for call in _calls([node]) if _works(call) for inner in walked(call)}
+    names = (inner for node in loop.body for inner in walked(node) if isinstance(inner, ast.Name))
     return ranged and not any(name.id == loop.target.id and id(name) in used for name in names)
 
 
@@ -126,7 +126,7 @@ def _own(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _calls(nodes: Sequence[ast.AST]) -> Iterator[ast.Call]:
-    return (inner for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return (inner for node in nodes for inner in walked(node) if isinstance(inner, ast.Call))
 
 
 def _started(node: ast.AST) -> Iterator[ast.Call]:
@@ -224,7 +224,7 @@ def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def _calls_itself(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """In a handler of its own work's failure."""
-    for inner in ast.walk(node):
+    for inner in walked(node):
         if isinstance(inner, ast.Try) and any(_works(call) for call in _calls(inner.body)):
             again = (call for handler in inner.handlers for call in _calls(handler.body))
             if any(name_of(call) == node.name for call in again):
