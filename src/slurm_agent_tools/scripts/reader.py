@@ -67,17 +67,19 @@ async def read_script(
     """
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
-    need = next(reading) if len(data) < LONG else await anyio.to_thread.run_sync(next, reading)
+    size = len(data)  # of all texts so far: which of them is read next is not told
+    need = next(reading) if size < LONG else await anyio.to_thread.run_sync(next, reading)
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
         answer: Answer
         if isinstance(need, NeedShell):
-            answer, size = await parse(need), len(need.text)
+            answer = await parse(need)
+            size += len(need.text)
             parsed = parsed or ((need.file, need.line) == (path, 1) and isinstance(answer, dict))
         else:
             answer = await _read(need, root, files)
-            size = len(answer or "")
-        # A large text is worked on beside the event loop, in which others are answered meanwhile.
+            size += len(answer or "")
+        # What is large is worked on beside the event loop, in which others are answered meanwhile.
         need = reading.send(answer) if size < LONG else await anyio.to_thread.run_sync(reading.send, answer)
     script = replace(need, leads=await leads(need, root, files))
     found = any(finding.evidence.file == path for finding in script.findings)

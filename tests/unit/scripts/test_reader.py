@@ -260,6 +260,24 @@ async def test_so_is_a_large_script_in_python(lines: int, beside: bool, monkeypa
     assert (seen != {threading.get_ident()}) is beside
 
 
+async def test_so_are_many_files_and_one_that_is_read_after_another_was_not_there(monkeypatch: pytest.MonkeyPatch):
+    real, seen = python_program.parsed, list[bool]()
+
+    def noted(text: str):
+        seen.append(threading.get_ident() == threading.main_thread().ident)
+        return real(text)
+
+    monkeypatch.setattr(python_program, "parsed", noted)
+    many = project(**{f"m{number}__py": f"x = {number}\n" * 300 for number in range(20)})
+    await read("".join(f"python m{number}.py\n" for number in range(20)), many)
+    assert seen[0]
+    assert not any(seen[10:])
+
+    seen.clear()
+    await read("cd sub\npython big.py\n", project(big__py="print(1)\n" * 3000))
+    assert seen == [False]
+
+
 def test_what_prints_in_what_prints_is_looked_through_once():
     def calls(deep: int) -> int:
         return counted(lambda: python_program.read_python("print(" * deep + "1" + ")" * deep))[1]
