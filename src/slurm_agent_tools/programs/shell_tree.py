@@ -26,8 +26,8 @@ from slurm_agent_tools.programs.wrapped_command import RUNNING, name_of, starts
 MAX_DEPTH = 400
 
 _WANTED = frozenset(
-    {"CallExpr", "DeclClause", "WordIter", "WhileClause", "ForClause", "IfClause", "BinaryArithm", "UnaryArithm",
-     "BinaryCmd", "FuncDecl", "ParamExp", "ProcSubst"}
+    {"CallExpr", "DeclClause", "WordIter", "WhileClause", "ForClause", "IfClause", "CaseClause", "BinaryArithm",
+     "UnaryArithm", "BinaryCmd", "FuncDecl", "ParamExp", "ProcSubst"}
 )  # fmt: skip
 
 _FILLING = frozenset({"set", "read", "mapfile", "readarray", "printf", "getopts"})

@@ -127,3 +127,48 @@ async def test_modules_in_a_folder_that_python_is_told(place: str):
     main = f"import sys\nsys.path.insert(0, {place})\nimport hidden\nhidden.go()\n"
     made = project(tools___main__py=main, lib___hidden__py="import os\ndef go(): os.system('sbatch next.sh')\n")
     assert rules(await read("python tools/main.py\n", made)) == SUB
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("declare -n command=other\nother=sbatch\n$command next.sh", SUB),
+        ("declare -n command=other\nother=python\n$command train.py", set()),
+        ("declare -u name=cuda_visible_devices\nexport $name=1", CVD),
+        ("declare -u name=omp_num_threads\nexport $name=1", set()),
+        ("python train.py\ncase $? in 0) ;; *) python train.py ;; esac", AGAIN),
+        ("python train.py\ncode=$?\ncase $code in 0) ;; *) python train.py ;; esac", AGAIN),
+        ("python train.py\ncase $? in 0) python eval.py ;; *) echo failed ;; esac", set()),
+        ("python train.py\ncase $MODE in a) ;; *) python train.py ;; esac", set()),
+    ],
+)
+async def test_variables_that_stand_for_others_and_a_case_of_the_status(script: str, found: set[str]):
+    assert rules(await read(script + "\n")) == found
+
+
+ENVIRONMENTS = [
+    (
+        "task train",
+        {"Taskfile__yml": "tasks:\n  train:\n    env: {CUDA_VISIBLE_DEVICES: '1'}\n    cmds: [python t.py]\n"},
+    ),
+    ("task train", {"Taskfile__yml": "env: {CUDA_VISIBLE_DEVICES: '1'}\ntasks:\n  train:\n    cmds: [python t.py]\n"}),
+    ("pixi run train", {"pixi__toml": "[tasks]\ntrain = {cmd = 'python t.py', env = {CUDA_VISIBLE_DEVICES = '1'}}\n"}),
+    (
+        "poe train",
+        {"pyproject__toml": "[tool.poe.tasks.train]\ncmd = 'python t.py'\nenv = {CUDA_VISIBLE_DEVICES = '1'}\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "named"), ENVIRONMENTS)
+async def test_variables_that_a_task_gets_by_its_file(command: str, named: dict[str, str]):
+    assert rules(await read(command + "\n", project(**named))) == CVD
+    harmless = {name: text.replace("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS") for name, text in named.items()}
+    assert rules(await read(command + "\n", project(**harmless))) == set()
+
+
+async def test_the_environment_of_another_task_is_not_that_of_the_one_that_runs():
+    text = (
+        "tasks:\n  a:\n    env: {CUDA_VISIBLE_DEVICES: '1'}\n    cmds: [python t.py]\n  b:\n    cmds: [python t.py]\n"
+    )
+    assert rules(await read("task b\n", project(Taskfile__yml=text))) == set()

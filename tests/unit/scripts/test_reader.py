@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import threading
 
 import anyio
 import pytest
@@ -12,8 +11,7 @@ from tests.unit.counting import counted
 from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.programs.languages import python_program
-from slurm_agent_tools.scripts import analyse, reader, script_layout
+from slurm_agent_tools.scripts import reader
 from slurm_agent_tools.transport import process
 
 CALLS = 110_000  # twice of what the costliest takes
@@ -222,84 +220,6 @@ async def test_two_texts_are_parsed_at_once_and_the_others_in_turn(monkeypatch: 
         for number in range(8):
             group.start_soon(reader._printed, reader._shfmt(), "bash", b"echo %d\n" % number)
     assert most == 2
-
-
-@pytest.mark.parametrize(("lines", "beside"), [(3, False), (3000, True)])
-async def test_a_large_text_is_worked_on_beside_the_event_loop(
-    lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
-):
-    seen: dict[str, set[int]] = {}
-
-    def noted(name: str, work):
-        def call(*words, **more):
-            seen.setdefault(name, set()).add(threading.get_ident())
-            return work(*words, **more)
-
-        return call
-
-    monkeypatch.setattr(reader, "load", noted("parsed", reader.load))
-    monkeypatch.setattr(analyse, "read_shell", noted("read", analyse.read_shell))
-    monkeypatch.setattr(script_layout, "layout", noted("laid out", script_layout.layout))
-    monkeypatch.setattr(reader, "_PRINTED", {})
-    assert (await read(SET + "echo 1\n" * lines)).layout is not None
-
-    assert set(seen) == {"parsed", "read", "laid out"}
-    assert all((threads != {threading.get_ident()}) is beside for threads in seen.values())
-
-
-@pytest.mark.parametrize(("lines", "beside"), [(3, False), (3000, True)])
-async def test_so_is_a_large_script_in_python(lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch):
-    real, seen = python_program.parsed, set[int]()
-
-    def noted(text: str):
-        seen.add(threading.get_ident())
-        return real(text)
-
-    monkeypatch.setattr(python_program, "parsed", noted)
-    await read("#!/usr/bin/python3\n" + "print(1)\n" * lines)
-    assert (seen != {threading.get_ident()}) is beside
-
-
-async def test_so_are_many_files_and_one_that_is_read_after_another_was_not_there(monkeypatch: pytest.MonkeyPatch):
-    real, seen = python_program.parsed, list[bool]()
-
-    def noted(text: str):
-        seen.append(threading.get_ident() == threading.main_thread().ident)
-        return real(text)
-
-    monkeypatch.setattr(python_program, "parsed", noted)
-    many = project(**{f"m{number}__py": f"x = {number}\n" * 300 for number in range(20)})
-    await read("".join(f"python m{number}.py\n" for number in range(20)), many)
-    assert seen[0]
-    assert not any(seen[10:])
-
-    seen.clear()
-    await read("cd sub\npython big.py\n", project(big__py="print(1)\n" * 3000))
-    assert seen == [False]
-
-
-def test_what_prints_in_what_prints_is_looked_through_once():
-    def calls(deep: int) -> int:
-        return counted(lambda: python_program.read_python("print(" * deep + "1" + ")" * deep))[1]
-
-    assert calls(80) < 2.5 * calls(40)
-
-
-async def test_a_small_text_does_not_wait_until_large_ones_are_parsed(monkeypatch: pytest.MonkeyPatch):
-    real, large = process.run, anyio.Event()
-
-    async def run(words, **more):
-        if len(more["stdin"]) > 1000:
-            await large.wait()
-        return await real(words, **more)
-
-    monkeypatch.setattr(process, "run", run)
-    async with anyio.create_task_group() as group:
-        for number in range(3):
-            group.start_soon(read, f"echo large{number}\n" * 3000)
-        await anyio.wait_all_tasks_blocked()
-        assert (await read("echo small\n")).findings == ()
-        large.set()
 
 
 async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch):

@@ -69,6 +69,12 @@ def judge_status(
     program: Program, node: Node, known: KnownVariables, before: tuple[str, ...] | None, names: set[str]
 ) -> None:
     """`work; if [ $? -ne 0 ]; then work; fi`. `before` is the work that ran last, `names` hold a status."""
+    if node.get("Type") == "CaseClause":
+        asked = "".join(_plain(node.get("Word") or {})) in {"$?", *(f"${name}" for name in names)}
+        again = calls(_branches(node.get("Items", ()), known)[1], known) if asked and before is not None else ()
+        if any(work_of(words) == before for words in again):
+            program.find("auto-retry", "it runs the same command again when it fails", line_of(node))
+        return
     condition = node.get("Cond", [])
     command = condition[-1].get("Cmd") or {} if condition else {}
     tests = command.get("Type") in {"TestClause", "ArithmCmd"} or _is_test(command, known)

@@ -120,7 +120,7 @@ def _walk(
 ) -> None:
     """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
     outside, last = False, None
-    tests = any(place.node.get("Type") == "IfClause" for place in places)
+    tests = any(place.node.get("Type") in {"IfClause", "CaseClause"} for place in places)
     held = _held(places) if tests else set[str]()
     restarts = Restarts()
     everywhere = known
@@ -130,7 +130,7 @@ def _walk(
         _visit(program, place, known, script, outside=outside)
         program.passes[before:] = [shifts.placed(one, place, known) for one in program.passes[before:]]
         restarts.look(place.node, known)
-        if place.node.get("Type") == "IfClause":
+        if place.node.get("Type") in {"IfClause", "CaseClause"}:
             _judge_status(program, place.node, known, last, held)
         words = words_of(place.node, known) if place.node.get("Type") == "CallExpr" else []
         if not words:
@@ -219,6 +219,8 @@ def _called(program: Program, place: TreePosition, known: KnownVariables, script
     words, line = words_of(node, known) if args else [], line_of(node)
     if not words or not words[0]:
         return
+    # After `declare -n x=y` it is what y holds that `$x` runs.
+    words = [known.texts.get(words[0], words[0]), *words[1:]] if "renamed" in program.notes else words
     name, held_in = name_of(words[0]), variable(args[0])
     if name == "eval" and (
         shell_inputs.is_setup(list(args[1:]), known) or shell_inputs.is_getopt(list(args[1:]), known)
@@ -299,7 +301,10 @@ def _declared(program: Program, node: Node, known: KnownVariables) -> None:
     args = node.get("Args", ())
     _assigned(program, [item for item in args if not item.get("Naked")], known)
     flags = "".join(fold(item.get("Value"), known) for item in args if item.get("Naked") and item.get("Value"))
+    if re.search(r"-\w*u", flags):
+        program.notes.add("capitals")
     if re.search(r"-\w*n", flags) and (node.get("Variant") or {}).get("Value") != "export":
+        program.notes.add("renamed")
         for item in args:
             named = fold(item.get("Value"), known)
             program.sets(named, line_of(item))
@@ -317,6 +322,8 @@ def _named(program: Program, item: Node, known: KnownVariables) -> None:
     for text in texts[1:]:
         program.sets(text.partition("=")[0], line_of(item))
     name, sign, _ = texts[0].partition("=")
+    if "capitals" in program.notes:  # of `declare -u`
+        program.sets(name.upper(), line_of(item))
     if sign and not unreadable(name):
         program.sets(name, line_of(item))
     elif sign:
