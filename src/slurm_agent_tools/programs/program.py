@@ -152,7 +152,8 @@ _MOST_LINES = 12_000
 _TEXT_COSTS = {"shell": 1_000, "python": 100}  # to start on one text at all
 
 _SHELL_SIGN = 4  # the shell's parser takes about four times what Python's takes
-_SIGNS = b"$|&;()<>{}[]`'\"=,:+-*/%"
+_SIGNS = b"$|&;()<>{}[]`'\"=,:+-*/%^~@!"
+_DOTS = 50  # in one line of Python, from which on they count: each is a node of its tree
 
 _OTHERS = bytes(sorted(set(range(256)) - set(_SIGNS)))
 _LONG = {"shell": 1_000, "python": 100}  # signs in one line from which on each further sign costs more
@@ -217,6 +218,8 @@ def cost(text: bytes, language: str) -> int:
     if signs > long:
         lines = (_count(line) for line in _END.split(_BLANKS.sub(b"\n", text)) if len(line) > long)
         signs += sum(line * line // long for line in lines if line > long)
+    if language == "python":
+        signs += sum(dots for line in text.split(b"\n") if (dots := line.count(b".")) > _DOTS)
     if language == "python" and text.count(b"+") * max(map(len, text.split(b"\n"))) > _JOINED:
         signs += MAX_SIGNS
     return _TEXT_COSTS[language] + signs * (_SHELL_SIGN if language == "shell" else 1)

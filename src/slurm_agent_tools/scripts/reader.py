@@ -9,6 +9,7 @@ import re
 import sysconfig
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -68,19 +69,19 @@ async def read_script(
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
     size = len(data)  # of all texts so far: which of them is read next is not told
-    need = next(reading) if size < LONG else await anyio.to_thread.run_sync(next, reading)
+    async with nullcontext() if size < LONG else _turns()[1]:
+        need = next(reading) if size < LONG else await anyio.to_thread.run_sync(next, reading)
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
-        answer: Answer
-        if isinstance(need, NeedShell):
-            answer = await parse(need)
-            size += len(need.text)
-            parsed = parsed or ((need.file, need.line) == (path, 1) and isinstance(answer, dict))
-        else:
-            answer = await _read(need, root, files)
-            size += len(answer or "")
-        # What is large is worked on beside the event loop, in which others are answered meanwhile.
-        need = reading.send(answer) if size < LONG else await anyio.to_thread.run_sync(reading.send, answer)
+        own = isinstance(need, NeedShell) and (need.file, need.line) == (path, 1)
+        answer: Answer = None if isinstance(need, NeedShell) else await _read(need, root, files)
+        size += len(need.text if isinstance(need, NeedShell) else answer or "")
+        # What is large is worked on in turn, and beside the event loop, in which others are answered meanwhile.
+        async with nullcontext() if size < LONG else _turns()[1]:
+            if isinstance(need, NeedShell):
+                answer = await parse(need)
+            parsed = parsed or (own and isinstance(answer, dict))
+            need = reading.send(answer) if size < LONG else await anyio.to_thread.run_sync(reading.send, answer)
     script = replace(need, leads=await leads(need, root, files))
     found = any(finding.evidence.file == path for finding in script.findings)
     return await _laid_out(script, path) if found and parsed else script
@@ -167,7 +168,7 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     """What shfmt prints, or why it prints nothing."""
     seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
     try:
-        async with _turns(len(text)):
+        async with _turns()[0] if len(text) < LONG else nullcontext():  # of a large one it is its turn already
             done = await process.run(
                 [shfmt, "--to-json", f"-ln={dialect}"],
                 stdin=text,
@@ -188,14 +189,16 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     return done.stdout
 
 
-def _turns(size: int) -> anyio.CapacityLimiter:
-    """Whose turn it is to be parsed, in the order in which they came. Nobody waits with a small text for large ones."""
+def _turns() -> tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]:
+    """Whose turn it is, in the order in which they came: to have a small text parsed, and to have a large one read.
+
+    Nobody waits with a small text for large ones. A tree has much memory, so its turn lasts until it is read.
+    """
     try:
-        small, large = _TURNS.get()
+        return _TURNS.get()
     except LookupError:
-        small, large = anyio.CapacityLimiter(_AT_ONCE), anyio.CapacityLimiter(1)
-        _TURNS.set((small, large))
-    return small if size < LONG else large
+        _TURNS.set((anyio.CapacityLimiter(_AT_ONCE), anyio.CapacityLimiter(1)))
+        return _TURNS.get()
 
 
 def _opens(text: bytes) -> int:
@@ -219,13 +222,13 @@ async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
     content = for_bash(as_encoded(reading.text))
     from slurm_agent_tools.scripts.script_layout import layout  # noqa: PLC0415 - 2 ms, and no accepted script needs it
 
-    tree = await parse(NeedShell(content, "bash", path, 1, offsets=True))
+    small = len(content) < LONG
     try:
-        if not isinstance(tree, dict):
-            return reading
-        places = (
-            await anyio.to_thread.run_sync(layout, tree, content) if len(content) >= LONG else layout(tree, content)
-        )
-        return replace(reading, layout=places)
+        async with nullcontext() if small else _turns()[1]:
+            tree = await parse(NeedShell(content, "bash", path, 1, offsets=True))
+            if not isinstance(tree, dict):
+                return reading
+            places = layout(tree, content) if small else await anyio.to_thread.run_sync(layout, tree, content)
+            return replace(reading, layout=places)
     except TooLarge:
         return reading

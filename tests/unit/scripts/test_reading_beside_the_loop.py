@@ -92,3 +92,23 @@ async def test_a_small_text_does_not_wait_until_large_ones_are_parsed(monkeypatc
         await anyio.wait_all_tasks_blocked()
         assert (await read("echo small\n")).findings == ()
         large.set()
+
+
+async def test_large_texts_are_read_one_after_the_other(monkeypatch: pytest.MonkeyPatch):
+    real, now, most = analyse.read_shell, 0, 0
+
+    def noted(*words, **more):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return real(*words, **more)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(analyse, "read_shell", noted)
+    monkeypatch.setattr(reader, "_AT_ONCE", 4)
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(read, f"echo large{number}\n" * 3000)
+    assert most == 1
