@@ -126,6 +126,20 @@ def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, 
     assert re.search(rb" NumNodes=1(?:-1)? ", shown), shown
 
 
+def test_a_partition_with_a_fewest_number_of_nodes_gives_no_more_than_the_limits(site: Site):
+    nodes = [name for name in site.place.cluster.nodes if "gpu" in name or "spec" in name]
+    asked_by_root(site, "scontrol", "create", "PartitionName=two", f"Nodes={','.join(nodes)}", "MinNodes=2", "State=UP")
+    beyond = ("--partition=two", "--gpus-per-node=4", "--mem-per-gpu=16G", "--time=5")  # 8 GPUs on two nodes
+    assert sbatch(site, *beyond)[0] is None
+    one = replace(site.ceilings(("--partition=three", *beyond[1:])), partitions=())
+    assert sbatch(site, *beyond, f"--comment={site.give(one)}")[0] is None
+    job, said = sbatch(site, "--partition=two", "--gpus=2", "--mem=1G", "--time=5")
+    assert job is not None, said  # MaxNodes is not less than MinNodes
+    shown = site.place.slurm("scontrol", "-o", "show", "job", job)
+    site.place.run(["scancel", job])
+    assert " NumNodes=2" in shown
+
+
 @pytest.mark.parametrize("ticket", [False, True])
 @pytest.mark.parametrize("words", ["--gpus=2 --mem-per-gpu=1G", "-n2 --gpus=2 --ntasks-per-node=2 --mem=1G"])
 def test_a_job_waits_for_no_more_nodes_than_its_partition_gives(site: Site, words: str, ticket: bool):

@@ -487,6 +487,21 @@ local function take_whole_nodes(found, get, shape, whole)
   end
 end
 
+-- The fewest nodes that these partitions give, whatever a job asks for: the largest of their MinNodes.
+local function least_of(parts, names, reserved)
+  local least = 1
+  for _, part in ipairs(partitions_of(parts, names, reserved)) do least = math.max(least, part.min_nodes or 1) end
+  return least
+end
+
+-- The same request with as many nodes as the partitions give at least.
+local function at_least(get, least)
+  return function(field)
+    if field == "min_nodes" and least > 1 then return math.max(get(field) or 1, least) end
+    return get(field)
+  end
+end
+
 local function most_gpus(shape)
   local _, most = gpu_bounds(shape)
   return math.max(most, shape.whole_gpus or 0)
@@ -541,6 +556,9 @@ local function adds_to_a_job(source)
   return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
 end
 
+-- By libslurm alone: that Slurm chose the partition, so that a reservation may take another one.
+local PART_ASSIGNED = 2 ^ 31
+
 -- Options by which a job takes more than it shows, beside --exclusive.
 local function check_hidden(found, source)
   if is_spread(source) then
@@ -549,6 +567,7 @@ local function check_hidden(found, source)
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
   end
+  if has_flag(source, PART_ASSIGNED) then refuse(found, "partition", "the partition was not chosen by Slurm") end
   if adds_to_a_job(source) then
     refuse(found, "dependency", "--dependency=expand adds to another job; ask for all of it in one job")
   end
@@ -630,10 +649,11 @@ end
 -- --ntasks-per-node says, each with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is
 -- asked for the node instead.
 local function keep_to_counts(job, parts)
-  local limit, least, cpu = stated(job, "max_nodes"), stated(job, "min_nodes") or 1, stated(job, "min_mem_per_cpu")
+  local get = at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
+  local limit, least, cpu = stated(job, "max_nodes"), get("min_nodes") or 1, stated(job, "min_mem_per_cpu")
   local ranged = limit ~= nil and limit > least
   if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil and not ranged then return end
-  local shape = shape_of(reader_of(job))
+  local shape = shape_of(get)
   local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node)
   if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
     job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
@@ -666,8 +686,12 @@ local function check_length(job)
   return nil
 end
 
+local function asked_of(job, parts)
+  return at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
+end
+
 local function judge_submission(job, parts)
-  local found, get = {}, reader_of(job)
+  local found, get = {}, asked_of(job, parts)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
@@ -788,9 +812,22 @@ local function new_throttle(job)
   return throttle
 end
 
+-- A partition with MinNodes gives a job more nodes than it has, and a list of reservations moves it into another partition
+-- (measured on 22.05 to 26.05).
+local function check_moved(found, job, record, parts)
+  local elsewhere = stated(job, "partition")
+  if elsewhere and least_of(parts, elsewhere) > (positive(stated(record, "min_nodes")) or 1) then
+    refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; cancel the job and submit it again")
+  end
+  if string.find(stated(job, "reservation") or "", ",", 1, true) then
+    refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
+  end
+end
+
 local function judge_change(job, record, parts)
   local found = {}
   judge_fixed(found, job, record)
+  check_moved(found, job, record, parts)
   for _, field in ipairs(COUNTED) do
     if job[field] == "" and of_gpus(record[field]) ~= nil then -- what was allowed for the sake of GPUs would stay
       refuse(found, "gpus", "the GPUs of a job cannot be taken off; cancel the job and submit it again")

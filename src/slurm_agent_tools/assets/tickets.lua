@@ -276,6 +276,7 @@ local function never_with_a_ticket(found, source)
   if is_bound(source) then
     refuse(found, "directives", "--gres-flags=enforce-binding is in no ticket; leave it out")
   end
+  if has_flag(source, PART_ASSIGNED) then refuse(found, "partition", "the partition was not chosen by Slurm") end
   if adds_to_a_job(source) then refuse(found, "dependency", "--dependency=expand is in no ticket; leave it out") end
   if takes_between(source) then
     refuse(found, "directives", "--contiguous with --nodelist is in no ticket; leave one out")
@@ -300,8 +301,8 @@ local function foreign_code(found, job)
   end
 end
 
-local function judge_with_ticket(job, most)
-  local found, get = {}, reader_of(job)
+local function judge_with_ticket(job, most, parts)
+  local found, get = {}, asked_of(job, parts)
   local shape, tasks, throttle = shape_of(get), 1, 0
   over_memory(found, get, shape, most)
   over_gpus(found, shape, most)
@@ -327,7 +328,7 @@ local function judge_with_ticket(job, most)
 end
 
 -- Why this ticket is not good for this job; the ticket is spent where it is.
-local function admit(job, uid, word)
+local function admit(job, uid, word, parts)
   local claim, reason = open_ticket(word)
   local found = {}
   if claim == nil then
@@ -337,7 +338,7 @@ local function admit(job, uid, word)
   elseif claim.most.expires < os.time() then
     refuse(found, "ticket", "the time of the ticket is over")
   else
-    found = judge_with_ticket(job, claim.most)
+    found = judge_with_ticket(job, claim.most, parts)
   end
   if found[1] == nil and (claim.script ~= nil or job.script ~= nil) then
     local same, limit = false, nil
@@ -378,9 +379,10 @@ local function over_growth(found, job, record)
   end
 end
 
-local function judge_change_with_ticket(job, record, most)
+local function judge_change_with_ticket(job, record, most, parts)
   local found, get = {}, after(job, record)
   judge_fixed(found, job, record)
+  check_moved(found, job, record, parts)
   over_growth(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
@@ -433,7 +435,7 @@ end
 answer_submission = function(job, parts, uid, account)
   local word, rest = take_ticket(job.comment)
   local found, claim
-  if word ~= nil then found, claim = admit(job, uid, word) else found = judge_without_ticket(job, parts, account) end
+  if word ~= nil then found, claim = admit(job, uid, word, parts) else found = judge_without_ticket(job, parts, account) end
   local code = answer(found, uid, true)
   if claim ~= nil and code == slurm.SUCCESS then
     job.comment = marked(claim.nonce, rest)
@@ -446,7 +448,7 @@ end
 answer_change = function(job, record, parts, uid)
   local most, nonce = ceilings_of(record)
   if most ~= nil then
-    local code = answer(judge_change_with_ticket(job, record, most), uid, false)
+    local code = answer(judge_change_with_ticket(job, record, most, parts), uid, false)
     if job.comment ~= nil then job.comment = marked(nonce, job.comment) end
     return code
   end

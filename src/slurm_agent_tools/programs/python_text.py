@@ -6,6 +6,7 @@ import ast
 import base64
 import binascii
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +29,14 @@ def walked(node: ast.AST) -> Iterator[ast.AST]:
         yield inner
 
 
+_PARSING = (
+    threading.Lock()
+)  # Python 3.11 counts how deep it is for all threads together, and warnings are all threads' too
+
+
 def parsed(text: str, mode: str = "exec") -> Any:
     """The syntax tree, without Python's warnings about a text that is not ours. Raises as `ast.parse`."""
-    with warnings.catch_warnings():
+    with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text, mode=mode)
 

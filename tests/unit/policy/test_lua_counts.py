@@ -37,7 +37,7 @@ slurm.log_info("""
 
 _FITS = """
 function FITS(job, ceilings)
-  local found = judge_with_ticket(job, read_ceilings(ceilings))
+  local found = judge_with_ticket(job, read_ceilings(ceilings), {})
   print(found[1] and found[1].text or "")
 end
 slurm.log_info("""

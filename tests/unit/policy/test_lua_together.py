@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.unit.policy.lua_host import change, submission
-from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
+from dataclasses import replace
 
+import pytest
+from tests.unit.policy import lua_host
+from tests.unit.policy.lua_host import change, submission
+from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
+
+from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 from slurm_agent_tools.policy.for_others import TicketSource
 
 
@@ -75,3 +79,34 @@ def test_a_job_that_adds_to_another_one_is_refused(dependency: str):
     record = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
     calls = [submission(USER, **SMALL, dependency=dependency), change(USER, record, dependency=dependency)]
     assert admitted(plugin(), *calls, submission(USER, **SMALL, dependency="afterok:6")) == [False, False, True]
+
+
+TWO_AT_LEAST = {
+    "two": {"name": "two", "max_share": 1, "total_cpus": 8, "total_nodes": 4, "min_nodes": 2, "max_nodes": 4}
+}
+ON_TWO: dict[str, object] = {**SMALL, "partition": "two"}
+
+
+def in_two(*calls: str, ticket: TicketSource | None = None) -> list[bool]:
+    text = f"PARTS = {lua_host.literal(TWO_AT_LEAST)}"
+    return [one.code == 0 for one in lua_host.ask(plugin(ticket), [text, *calls], silent=1)]
+
+
+def test_a_partition_gives_at_least_its_fewest_nodes():
+    """All GPUs and all memory came again on the second node, which nobody asked for."""
+    asked = [submission(USER, **ON_TWO, tres_per_node=f"gres:gpu:{many}") for many in (1, 2, 5)]
+    assert in_two(*asked) == [True, True, False]
+    record = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
+    wide = record | {"min_nodes": 2, "max_nodes": 2}
+    moved = [change(USER, one, partition="two") for one in (record, wide)]
+    assert in_two(*moved) == [False, True]
+    mark = {"admin_comment": SubmissionTicket("ab" * 16, replace(ALLOWED, nodes=4), None).admin_comment}
+    assert in_two(change(USER, record | mark, partition="two"), ticket=FILES) == [False]
+
+
+def test_a_list_of_reservations_moves_no_job():
+    """It came into the reservation's partition, which gave whole nodes."""
+    record = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_cpu": 2048}
+    calls = [change(USER, record, reservation=names) for names in ("ra,ra", "ra")]
+    flagged = submission(USER, **SMALL, reservation="ra,ra", partition="cpu", bitflags=2**31)
+    assert admitted(plugin(None), *calls, flagged) == [False, True, False]
