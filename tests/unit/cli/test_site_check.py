@@ -145,6 +145,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
         ("RequeueExit", {"RequeueExit": "100"}, "runs again under its ticket"),
         ("RequeueExitHold", {"RequeueExitHold": "101"}, "runs again under its ticket"),
         ("AllowSpecResourcesUsage", {"AllowSpecResourcesUsage": "Yes"}, "whole nodes"),
+        ("SelectTypeParameters", {"SelectTypeParameters": "CR_SOCKET_MEMORY"}, "whole sockets"),
     ],
 )
 def test_what_slurm_conf_says_against_the_service_is_wrong(

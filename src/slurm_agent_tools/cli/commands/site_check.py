@@ -233,6 +233,13 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
         if value.lower() not in {"", "no", "0"}:
             mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
             yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
+    kinds = told.get("selecttypeparameters", "")
+    if "CR_SOCKET" in kinds.upper():
+        why = (
+            "a job gets whole sockets, with the memory of all their CPUs, and the plugin counts those that it asks for"
+        )
+        mend = "SelectTypeParameters=CR_Core_Memory in slurm.conf"
+        yield SiteFinding("SelectTypeParameters", "wrong", f"is {kinds}: {why}", mend)
 
 
 def _configuration(site: Installation) -> dict[str, str] | None:
