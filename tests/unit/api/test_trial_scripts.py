@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.programs.test_idioms import ALLOWED, REFUSED
 from tests.unit.scripts.project import ROOT, MemoryFiles, project
 from tests.unit.scripts.test_findings import FOUND
-from tests.unit.scripts.test_idioms import ALLOWED, REFUSED
 
 from slurm_agent_tools.api.trial_scripts import TrialScripts
 from slurm_agent_tools.models.request import ScriptReading
