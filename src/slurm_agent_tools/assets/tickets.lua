@@ -20,7 +20,7 @@ local NEVER = {
 }
 
 -- With one of these in its environment a shell, or every program, runs something else before the script.
-local FOREIGN_CODE = { "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "SLURM_GET_USER_ENV" }
+local FOREIGN_CODE = { "BASH_ENV", "ENV", "SHELLOPTS", "LD_PRELOAD", "LD_AUDIT", "SLURM_GET_USER_ENV" }
 
 local function read_file(path)
   local file, reason, number = io.open(path, "rb")

@@ -141,6 +141,7 @@ def test_what_was_spent_stays_spent_in_a_controller_that_starts_again(kind: Kind
         ({"script": SCRIPT + "#"}, "for another script"),
         ({"script": None}, "for another script"),
         ({"environment": {"BASH_ENV": "x"}}, "BASH_ENV runs other code"),
+        ({"environment": {"SHELLOPTS": "xtrace", "PS4": "$(x)"}}, "SHELLOPTS runs other code"),
         ({"environment": {"SLURM_GET_USER_ENV": "1"}}, "SLURM_GET_USER_ENV runs other code"),
         ({"environment": {"LD_PRELOAD": "x"}}, "LD_PRELOAD runs other code"),
         ({"req_nodes": "gpu[01-03]"}, "3 nodes are more than the 2"),
