@@ -7,6 +7,7 @@ local NARROW = {
   cpus_per_task = true, ntasks_per_node = true, ntasks_per_tres = true, ntasks_per_gpu = true, pn_min_cpus = true,
   requeue = true, shared = true, sockets_per_node = true, cores_per_socket = true, threads_per_core = true,
   ntasks_per_socket = true, ntasks_per_core = true, ntasks_per_board = true, core_spec = true, thread_spec = true,
+  contiguous = true,
 }
 
 -- Numbers that every submission has. Where one is missing, this Slurm is not as it was when the file was written.
@@ -548,7 +549,7 @@ end
 
 -- Of nodes that are named Slurm 22.05 takes all that are between them as well (measured).
 local function takes_between(source)
-  return stated(source, "contiguous") == 1 and stated(source, "req_nodes") ~= nil
+  return (stated(source, "contiguous") or 0) ~= 0 and stated(source, "req_nodes") ~= nil
 end
 
 -- What such a job has becomes another's by a change of its own to no nodes (with permit_job_expansion, measured on 26.05).

@@ -157,6 +157,19 @@ def test_what_slurm_conf_says_against_the_service_is_wrong(
     assert found.mend
 
 
+@pytest.mark.parametrize(
+    ("mode", "says"), [(0o755, ""), (0o1777, ""), (0o777, "is not root's alone"), (0o775, "is not root's alone")]
+)
+def test_a_folder_that_somebody_else_could_put_another_one_in_the_place_of_is_told(
+    site: Installation, slurm: dict[str, Answer], monkeypatch: pytest.MonkeyPatch, mode: int, says: str
+) -> None:
+    monkeypatch.setattr(Installation, "right", lambda *_: True)
+    site.config.tickets.parent.chmod(mode)
+    found = about(site, str(site.config.tickets))
+    assert found.outcome == ("wrong" if says else "ok")
+    assert says in found.says
+
+
 def test_a_controller_that_is_set_up_is_told_by_one_line(site: Installation, slurm: dict[str, Answer]) -> None:
     slurm["scontrol"] = settings(
         JobSubmitPlugins="lua", SlurmUser=f"{site.config.slurm_user}(0)", PrivateData="none",

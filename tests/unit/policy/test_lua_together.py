@@ -20,6 +20,7 @@ from slurm_agent_tools.policy.for_others import TicketSource
         ({"ntasks_per_tres": 64}, {"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}),
         ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
         ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
+        ({"contiguous": 2, "req_nodes": "a,z"}, {"contiguous": 65534, "req_nodes": "a,z"}),
         (
             {"ntasks_per_tres": 1, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
             {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
@@ -47,7 +48,7 @@ from slurm_agent_tools.policy.for_others import TicketSource
         ),
         ({"ntasks_per_tres": 3, "num_tasks": 1, "min_cpus": 1}, {"ntasks_per_tres": 3, "num_tasks": 3, "min_cpus": 3}),
     ],
-    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
          "a range of nodes", "more tasks than GPUs of a node", "tasks left over"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(

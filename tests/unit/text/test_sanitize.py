@@ -165,7 +165,7 @@ def test_one_place_writes_to_the_terminal():
         if name.startswith(("devcluster/", "cli/commands/devcluster_", "assets/", "policy/rules/"))
     }
     to_their_own_parent = {
-        "configs/checks/schema_check.py",
+        "scripts/configs/checks/schema_check.py",
         "planning/exact.py",
     }  # JSON for the process that started them
     shown = found - rooms_of_their_own - to_their_own_parent

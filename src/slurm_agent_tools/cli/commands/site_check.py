@@ -71,7 +71,12 @@ def _account(site: Installation) -> Iterator[SiteFinding]:
 
 def _owned(site: Installation, one: Owned) -> SiteFinding:
     if site.right(one):
-        return SiteFinding(str(one.path), "ok", one.rights)
+        above = _others_above(site.at(one)) if one.text is None and site.machine.here else None
+        says = f"{above}, in which it lies, is not root's alone: another folder can be put in its place"
+        mend = "leave it below /var/lib, then: slurm-agent-tools site install --yes"
+        return (
+            SiteFinding(str(one.path), "wrong", says, mend) if above else SiteFinding(str(one.path), "ok", one.rights)
+        )
     try:
         found = site.at(one).lstat()
     except OSError as error:
@@ -83,6 +88,15 @@ def _owned(site: Installation, one: Owned) -> SiteFinding:
         f"is {has}, not {one.rights}" if not _rights(site, one, found) else "says something else than site.toml makes"
     )
     return SiteFinding(str(one.path), "wrong", says, "slurm-agent-tools site install --yes")
+
+
+def _others_above(path: Path) -> Path | None:
+    """The folder above in which somebody beside root could rename this one, as far as root's eyes can tell."""
+    for place in path.parents if os.geteuid() == 0 else ():
+        found = place.stat()
+        if found.st_uid not in {0, os.getuid()} or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
+            return place
+    return None
 
 
 def _rights(site: Installation, one: Owned, found: os.stat_result) -> bool:
