@@ -136,6 +136,7 @@ local function counted(get)
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
   local guessed, cpus = get("num_tasks_guessed"), get("min_cpus") or 0
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
+  nodes = math.max(nodes, get("least_nodes") or 1)
   local listed, least, unlisted = count_nodes(get("req_nodes")), nodes, nodes
   nodes = math.max(nodes, listed)
   if not limit and listed > 0 and listed >= (named or 1) then named = nil end -- sbatch says as many where nobody did
@@ -495,10 +496,10 @@ local function least_of(parts, names, reserved)
   return least
 end
 
--- The same request with as many nodes as the partitions give at least.
+-- The same request, which tells as well how many nodes the partitions give at least.
 local function at_least(get, least)
   return function(field)
-    if field == "min_nodes" and least > 1 then return math.max(get(field) or 1, least) end
+    if field == "least_nodes" then return least end
     return get(field)
   end
 end
@@ -651,7 +652,8 @@ end
 -- asked for the node instead.
 local function keep_to_counts(job, parts)
   local get = at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
-  local limit, least, cpu = stated(job, "max_nodes"), get("min_nodes") or 1, stated(job, "min_mem_per_cpu")
+  local limit, cpu = stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
+  local least = math.max(stated(job, "min_nodes") or 1, get("least_nodes"))
   local ranged = limit ~= nil and limit > least
   if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil and not ranged then return end
   local shape = shape_of(get)

@@ -227,6 +227,14 @@ local function over_whole_nodes(found, shared, most)
   if most.whole == 0 then check_exclusive(found, shared) end
 end
 
+-- A reservation may bring a partition that gives whole nodes, of which the ticket does not tell (measured).
+local function over_reservation(found, job, most, parts)
+  local reserved = stated(job, "reservation")
+  if reserved == nil or most.whole ~= 0 or stated(job, "partition") ~= nil then return end
+  local whole = whole_nodes_of(parts, nil, reserved)
+  if whole then refuse(found, "partition", "name the partition: with a reservation it may be " .. whole.name) end
+end
+
 -- Where nothing is named Slurm takes its default, of which the ticket may not be. A change does that by an empty name.
 local function over_names(found, source, most, new)
   for _, field in ipairs({ "partition", "qos", "account" }) do
@@ -314,6 +322,7 @@ local function judge_with_ticket(job, most, parts)
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
   over_time(found, get("time_limit"), most)
   over_whole_nodes(found, get("shared"), most)
+  over_reservation(found, job, most, parts)
   over_names(found, job, most, true)
   over_others(found, job, most, shape.cpus_per_task)
   never_with_a_ticket(found, job)

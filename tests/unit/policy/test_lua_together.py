@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.policy import lua_host
@@ -10,6 +12,7 @@ from tests.unit.policy.lua_host import change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
 
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import TicketSource
 
 
@@ -97,6 +100,9 @@ def test_a_partition_gives_at_least_its_fewest_nodes():
     """All GPUs and all memory came again on the second node, which nobody asked for."""
     asked = [submission(USER, **ON_TWO, tres_per_node=f"gres:gpu:{many}") for many in (1, 2, 5)]
     assert in_two(*asked) == [True, True, False]
+    plain = {"num_tasks": 1, "min_cpus": 1, "min_nodes": 1}  # as sbatch sends a job that says no nodes
+    asked = [submission(USER, **ON_TWO, **plain, tres_per_node=f"gres:gpu:{many}") for many in (2, 5)]
+    assert in_two(*asked) == [True, False]
     record = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
     wide = record | {"min_nodes": 2, "max_nodes": 2}
     moved = [change(USER, one, partition="two") for one in (record, wide)]
@@ -111,3 +117,18 @@ def test_a_list_of_reservations_moves_no_job():
     calls = [change(USER, record, reservation=names) for names in ("ra,ra", "ra")]
     flagged = submission(USER, **SMALL, reservation="ra,ra", partition="cpu", bitflags=2**31)
     assert admitted(plugin(None), *calls, flagged) == [False, True, False]
+
+
+@pytest.mark.parametrize(("more", "good"), [({}, False), ({"partition": "cpu"}, True)])
+def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: dict[str, str], good: bool):
+    """Without one the job came into the reservation's partition: 64 CPUs and 128G for a ticket of one CPU and 2G."""
+    (tmp_path / "key").write_bytes(b"k" * 64)
+    allowed = replace(ALLOWED, expires=int(time.time()) + 60, reservation="ra", partitions=tuple(more.values()))
+    made = tickets.new_ticket(allowed, b"#!/bin/sh\n")
+    word = tickets.comment_word(tickets.signed(made, b"k" * 64))
+    whole = {"whole": {"name": "whole", "max_share": 0, "total_cpus": 64, "total_nodes": 2, "flag_default": 0}}
+    parts = whole | {"cpu": {"name": "cpu", "max_share": 1, "total_cpus": 64, "total_nodes": 2, "flag_default": 1}}
+    call = submission(USER, **SMALL, **more, reservation="ra", script="#!/bin/sh\n", comment=word)
+    source = TicketSource.parse(f"hmac:{tmp_path}/key")
+    (found,) = lua_host.ask(plugin(source), [f"PARTS = {lua_host.literal(parts)}", call], silent=1)
+    assert (found.code == 0) is good, found.told
