@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from slurm_agent_tools.text import sanitize
 
@@ -64,6 +65,7 @@ def reasons_fit(text: str, rules: Sequence[str]) -> bool:
     return _plain(text) and len(lines) == len(begins) and all(map(str.startswith, lines, begins))
 
 
+@lru_cache(maxsize=4)  # of a megabyte it takes a second, and one question asks for it several times
 def script(data: bytes) -> str:
     """All lines of a script, each behind its number."""
     lines = data.decode("utf-8", "backslashreplace").split("\n")
