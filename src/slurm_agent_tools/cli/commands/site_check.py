@@ -71,7 +71,7 @@ def _account(site: Installation) -> Iterator[SiteFinding]:
 
 def _owned(site: Installation, one: Owned) -> SiteFinding:
     if site.right(one):
-        above = _others_above(site.at(one)) if one.text is None and site.machine.here else None
+        above = _others_above(site, one) if one.text is None and site.machine.here else None
         says = f"{above}, in which it lies, is not root's alone: another folder can be put in its place"
         mend = "leave it below /var/lib, then: slurm-agent-tools site install --yes"
         return (
@@ -90,9 +90,12 @@ def _owned(site: Installation, one: Owned) -> SiteFinding:
     return SiteFinding(str(one.path), "wrong", says, "slurm-agent-tools site install --yes")
 
 
-def _others_above(path: Path) -> Path | None:
-    """The folder above in which somebody beside root could rename this one, as far as root's eyes can tell."""
-    for place in path.parents if os.geteuid() == 0 else ():
+def _others_above(site: Installation, one: Owned) -> Path | None:
+    """The folder above in which somebody beside root could rename this one, but for folders of the service itself."""
+    own = {site.at(other) for other in site.things() if not other.shared}
+    for place in site.at(one).parents if os.geteuid() == 0 else ():
+        if place in own:
+            continue
         found = place.stat()
         if found.st_uid not in {0, os.getuid()} or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
             return place
