@@ -6,11 +6,12 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from slurm_agent_tools.programs.job_work import is_work
 from slurm_agent_tools.programs.program import BEFORE_PYTHONS_OWN, DEVICES, InnerText, Program, RunFile, included
 from slurm_agent_tools.programs.shell_words import OWN_JOB, POSITIONAL, SELF, SIGNS, TAME, UNKNOWN, unreadable
-from slurm_agent_tools.programs.wrapped_command import WRAPPERS, Command, behind, name_of
+from slurm_agent_tools.programs.wrapped_command import WRAPPERS, Command, behind, name_of, options
 
 # What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
 _REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
@@ -44,11 +45,12 @@ def shell(call: Command) -> None:
     return None
 
 
-def _text(call: Command, text: str) -> None:
+def _text(call: Command, text: str, *, before: str = "") -> None:
+    """A text for a shell, with what holds `before` it; one that is wholly computed is opaque."""
     if text.strip() and not text.strip(UNKNOWN + POSITIONAL + " \"'"):
         call.program.opaque("it runs a computed text", call.line)
     elif text:
-        call.program.texts.append(InnerText("shell", text, call.line))
+        call.program.texts.append(InnerText("shell", before + text, call.line))
 
 
 def _program(call: Command, position: int) -> None:
@@ -72,7 +74,7 @@ def dash_c(call: Command) -> None:
     fresh = call.name in {"su", "runuser"} and not {"-", "-l", "--login"}.isdisjoint(call.rest)
     for index, word in enumerate(call.rest):
         if word in {"-c", "--command"}:
-            _text(call, (_AWAY if fresh else "") + "".join(call.rest[index + 1 : index + 2]))
+            _text(call, "".join(call.rest[index + 1 : index + 2]), before=_AWAY if fresh else "")
 
 
 def ssh(call: Command) -> None:
@@ -82,8 +84,7 @@ def ssh(call: Command) -> None:
         position += (
             2 if rest[position] in {"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-W", "-w", "-f"} else 1
         )
-    if text := " ".join(rest[position + 1 :]):
-        _text(call, text if text.strip(UNKNOWN + POSITIONAL + " \"'") == "" else _AWAY + text)
+    _text(call, " ".join(rest[position + 1 :]), before=_AWAY)
 
 
 def evaluate(call: Command) -> None:
@@ -195,16 +196,17 @@ def lines_of_text(call: Command) -> None:
 
 def _lines(call: Command) -> None:
     """Without a command parallel runs each line of its files, and each of its arguments, as one."""
-    behind_sign = ""
-    for word, following in zip(call.words[1:], [*call.words[2:], ""], strict=False):
-        option, sign, value = word.partition("=")
+    before, sign = list(takewhile(lambda word: not word.startswith(":::"), call.rest)), ""
+    paths = [value for option, value in options(before) if option in {"-a", "--arg-file"}]
+    paths += [word[2:] for word in before if re.match(r"-a.", word)]
+    for word in call.rest[len(before) :]:
         if word.startswith(":::"):
-            behind_sign = word.rstrip("+")
-        elif behind_sign == ":::":
+            sign = word.rstrip("+")
+        elif sign == ":::":
             _text(call, word)
-        elif behind_sign or option in {"-a", "--arg-file"} or re.match(r"-a.", word):
-            path = word if behind_sign else value if sign else following if option in {"-a", "--arg-file"} else word[2:]
-            call.program.files.append(RunFile("shell", path, call.line))
+        else:
+            paths.append(word)
+    call.program.files += [RunFile("shell", path, call.line) for path in paths]
 
 
 # --- Files and folders that a script makes, changes or goes to --------------------------------------------------------

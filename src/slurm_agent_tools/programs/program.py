@@ -219,9 +219,9 @@ def cost(text: bytes, language: str) -> int:
         lines = (_count(line) for line in _END.split(_BLANKS.sub(b"\n", text)) if len(line) > long)
         signs += sum(line * line // long for line in lines if line > long)
     if language == "python":
-        signs += sum(dots for line in text.split(b"\n") if (dots := line.count(b".")) > _DOTS)
-    if language == "python" and text.count(b"+") * max(map(len, text.split(b"\n"))) > _JOINED:
-        signs += MAX_SIGNS
+        rows = text.split(b"\n")
+        signs += sum(dots for row in rows if (dots := row.count(b".")) > _DOTS)
+        signs += MAX_SIGNS if text.count(b"+") * max(map(len, rows)) > _JOINED else 0
     return _TEXT_COSTS[language] + signs * (_SHELL_SIGN if language == "shell" else 1)
 
 

@@ -23,7 +23,7 @@ from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.programs.program import TooLarge
 from slurm_agent_tools.programs.shell_tree import load
 from slurm_agent_tools.scripts.analyse import analyse
-from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash
+from slurm_agent_tools.scripts.reading_state import Answer, Need, NeedFile, NeedShell, as_encoded, for_bash
 from slurm_agent_tools.transport import process
 
 if TYPE_CHECKING:
@@ -69,12 +69,11 @@ async def read_script(
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
     size = len(data)  # of all texts so far: which of them is read next is not told
-    async with nullcontext() if size < LONG else _turns()[1]:
-        need = next(reading) if size < LONG else await anyio.to_thread.run_sync(next, reading)
+    need: Need | ScriptReading | None = None  # at first it is told nothing
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
         own = isinstance(need, NeedShell) and (need.file, need.line) == (path, 1)
-        answer: Answer = None if isinstance(need, NeedShell) else await _read(need, root, files)
+        answer: Answer = await _read(need, root, files) if isinstance(need, NeedFile) else None
         size += len(need.text if isinstance(need, NeedShell) else answer or "")
         # What is large is worked on in turn, and beside the event loop, in which others are answered meanwhile.
         async with nullcontext() if size < LONG else _turns()[1]:
