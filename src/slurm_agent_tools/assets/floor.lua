@@ -636,6 +636,10 @@ local function reader_of(job)
   return get
 end
 
+local function asked_of(job, parts)
+  return at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
+end
+
 -- The largest MaxNodes of the partitions of a job: with more in it the job waits there for ever.
 local function most_nodes_of(parts, job)
   local most = 0
@@ -651,8 +655,8 @@ end
 -- --ntasks-per-node says, each with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is
 -- asked for the node instead.
 local function keep_to_counts(job, parts)
-  local get = at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
   local limit, cpu = stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
+  local get = asked_of(job, parts)
   local least = math.max(stated(job, "min_nodes") or 1, get("least_nodes"))
   local ranged = limit ~= nil and limit > least
   if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil and not ranged then return end
@@ -687,10 +691,6 @@ local function check_length(job)
     end
   end
   return nil
-end
-
-local function asked_of(job, parts)
-  return at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
 end
 
 local function judge_submission(job, parts)
@@ -787,7 +787,19 @@ local function check_shares(found, job, record)
   end
 end
 
-local function judge_fixed(found, job, record)
+-- A partition with MinNodes gives a job more nodes than it has, and a list of reservations moves it into another partition
+-- (measured on 22.05 to 26.05).
+local function check_moved(found, job, record, parts)
+  local elsewhere = stated(job, "partition")
+  if elsewhere and least_of(parts, elsewhere) > (positive(stated(record, "min_nodes")) or 1) then
+    refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; cancel the job and submit it again")
+  end
+  if string.find(stated(job, "reservation") or "", ",", 1, true) then
+    refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
+  end
+end
+
+local function judge_fixed(found, job, record, parts)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
   if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
@@ -806,6 +818,7 @@ local function judge_fixed(found, job, record)
   if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(get("tres_per_job")) and of_gpus(get("tres_per_task")) then
     refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")
   end
+  check_moved(found, job, record, parts)
 end
 
 -- The throttle that a change gives an array; Slurm 22.05 has set it before it asks.
@@ -815,22 +828,9 @@ local function new_throttle(job)
   return throttle
 end
 
--- A partition with MinNodes gives a job more nodes than it has, and a list of reservations moves it into another partition
--- (measured on 22.05 to 26.05).
-local function check_moved(found, job, record, parts)
-  local elsewhere = stated(job, "partition")
-  if elsewhere and least_of(parts, elsewhere) > (positive(stated(record, "min_nodes")) or 1) then
-    refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; cancel the job and submit it again")
-  end
-  if string.find(stated(job, "reservation") or "", ",", 1, true) then
-    refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
-  end
-end
-
 local function judge_change(job, record, parts)
   local found = {}
-  judge_fixed(found, job, record)
-  check_moved(found, job, record, parts)
+  judge_fixed(found, job, record, parts)
   for _, field in ipairs(COUNTED) do
     if job[field] == "" and of_gpus(record[field]) ~= nil then -- what was allowed for the sake of GPUs would stay
       refuse(found, "gpus", "the GPUs of a job cannot be taken off; cancel the job and submit it again")

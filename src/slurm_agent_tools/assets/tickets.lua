@@ -390,8 +390,7 @@ end
 
 local function judge_change_with_ticket(job, record, most, parts)
   local found, get = {}, after(job, record)
-  judge_fixed(found, job, record)
-  check_moved(found, job, record, parts)
+  judge_fixed(found, job, record, parts)
   over_growth(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end

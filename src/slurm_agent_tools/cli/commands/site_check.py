@@ -94,10 +94,7 @@ def _others_above(site: Installation, one: Owned) -> Path | None:
     """The folder above in which somebody beside root could rename this one, but for folders of the service itself."""
     own = {site.at(other) for other in site.things() if not other.shared}
     for place in site.at(one).parents if os.geteuid() == 0 else ():
-        if place in own:
-            continue
-        found = place.stat()
-        if found.st_uid not in {0, os.getuid()} or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
+        if place not in own and not site_config.kept(place.stat(), is_file=False, owners=(0, os.getuid())):
             return place
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -209,7 +209,9 @@ def of_root_alone(path: Path) -> None:
     """Raises ConfigError where others than root may change a file, or what leads to it, links included."""
     real = Path(os.path.realpath(path))
     try:
-        loose = [place for place in (path.parent, real, *real.parents) if not _kept(place.lstat(), place == real)]
+        loose = [
+            place for place in (path.parent, real, *real.parents) if not kept(place.lstat(), is_file=place == real)
+        ]
         if path.is_symlink() and path.lstat().st_uid != 0:
             loose.append(path)
     except OSError as error:
@@ -220,12 +222,12 @@ def of_root_alone(path: Path) -> None:
         raise ConfigError(path.name, str(path), "could be changed by others than root", hint=hint)
 
 
-def _kept(found: os.stat_result, is_file: bool) -> bool:
+def kept(found: os.stat_result, *, is_file: bool, owners: Collection[int] = (0,)) -> bool:
     """Root's, and written by nobody else; a folder as /tmp, where nobody moves what is another's, is one."""
     if stat.S_ISLNK(found.st_mode):
-        return found.st_uid == 0
+        return found.st_uid in owners
     sticky = not is_file and bool(found.st_mode & stat.S_ISVTX)
-    return found.st_uid == 0 and (sticky or not found.st_mode & _OTHERS)
+    return found.st_uid in owners and (sticky or not found.st_mode & _OTHERS)
 
 
 def _mends(places: Iterable[Path]) -> list[str]:
