@@ -16,7 +16,7 @@ from tests.unit.services.contexts import TestedToolbox
 from slurm_agent_tools.errors import SlurmError, UnknownJob
 from slurm_agent_tools.models.arguments import GetStatus, ToolArguments
 from slurm_agent_tools.models.job import Job, JobView
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings, SlurmSettings

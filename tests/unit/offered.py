@@ -15,8 +15,8 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.submissions import Submission

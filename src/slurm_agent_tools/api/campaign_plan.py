@@ -19,7 +19,7 @@ from slurm_agent_tools.models.campaign import Trial, TrialId, TrialRequest
 from slurm_agent_tools.models.campaign_file import CampaignFile, HalvingRound, SearchRound, SmokeRound
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import PastWaits
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import generation
 from slurm_agent_tools.services.context import ClusterContext

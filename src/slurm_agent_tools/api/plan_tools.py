@@ -20,11 +20,13 @@ from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import RuleDecision, Verdict
+from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.job import ACTIVE_STATES, Job, JobRecord
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.plan_answer import PlanReply
-from slurm_agent_tools.models.request import JobRequest, Resources
+from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.script_arguments import GenerateScript
+from slurm_agent_tools.models.shapes import Verdict
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning import exact, job_plan, job_progress, plan_view, replanning
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory

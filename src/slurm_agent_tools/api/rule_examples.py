@@ -12,8 +12,8 @@ import anyio
 from slurm_agent_tools.backends.stages import Ladder, StageRun, StageState
 from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import EvaluationContext, prepare
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest

@@ -20,8 +20,9 @@ from typing import Literal
 
 from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.models.job import ACTIVE_STATES, JobView
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Resources
+from slurm_agent_tools.models.request import JobRequest
 
 # --- What a script declares -------------------------------------------------------------------------------------------
 

@@ -14,8 +14,7 @@ import anyio
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.job_search import merged
 from slurm_agent_tools.insights.usage import usage
-from slurm_agent_tools.models.decision import KnownBefore
-from slurm_agent_tools.models.job import Job, JobRecord, PastWait, run_id_in
+from slurm_agent_tools.models.job import Job, JobRecord, KnownBefore, PastWait, run_id_in
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.store.ledger import Store

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Node, Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import QueueWaits, WaitMeasured
 from slurm_agent_tools.models.status_answer import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
 from slurm_agent_tools.units import UNLIMITED, format_duration, how_many, human_memory

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.models.job import JobRecord
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 _EXACT, _BEGINS, _WITHIN, _ELSEWHERE = 8, 4, 2, 1
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from slurm_agent_tools.insights.sizing import ENOUGH, percentile
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.shapes import QueueWaits, RunningShown, WaitMeasured
 from slurm_agent_tools.units import UNLIMITED, format_duration, how_many
 

@@ -21,12 +21,13 @@ from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.insights.usage import GPUS, amount, at_once, gpus_in, measured, memory
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord, NodeSpan
-from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import Job, JobRecord, PastWaits
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.node import Node
-from slurm_agent_tools.models.request import Pin, Resources
+from slurm_agent_tools.models.request import Pin
 from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.models.submission_answer import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.units import how_many
 

@@ -24,8 +24,8 @@ from slurm_agent_tools.insights.sizing import (
     size_memory,
 )
 from slurm_agent_tools.models.job import JobRecord
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import format_duration, how_many, human_memory
 
 _FULL = 0.95  # from this share of its memory on, an unfinished run counts as killed for it

@@ -15,9 +15,10 @@ from slurm_agent_tools.insights.launch_lines import ONE_TASK_PER_NODE, launcher_
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.sizing import GIBIBYTE, MEBIBYTE, MEMORY, per_share, size
 from slurm_agent_tools.models.job import JobRecord
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Resources
+from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.script_arguments import GenerateScript, Launcher
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.units import (

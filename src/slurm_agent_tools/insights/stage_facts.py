@@ -16,8 +16,9 @@ from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.insights.accounting_history import JobSources
 from slurm_agent_tools.models.geometry import geometry
 from slurm_agent_tools.models.job import JobView
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.status_answer import LadderShown, StageShown
 from slurm_agent_tools.store.submissions import OPEN_PHASES, Submission
 from slurm_agent_tools.transport.base import Files

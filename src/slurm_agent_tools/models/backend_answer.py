@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Reply, Shape
+from slurm_agent_tools.models.shapes import Reply, Shape, no_items
 
 
 class QuantilesShown(Shape):
@@ -64,11 +64,11 @@ class ChooseReply(Reply):
     backend: str | None = None
     partition: str | None = None
     stage: Literal["smoke", "pilot", "production"] | None = None
-    reasons: list[str] = Field(default_factory=list)
+    reasons: list[str] = Field(default_factory=no_items)
     expected: ExpectedShown | None = None
-    alternatives: list[AlternativeShown] = Field(default_factory=list)
+    alternatives: list[AlternativeShown] = Field(default_factory=no_items)
     alternatives_not_shown: int = 0
     question_for_person: str | None = None
     fallback: str | None = None
-    contradictions: list[str] = Field(default_factory=list)
+    contradictions: list[str] = Field(default_factory=no_items)
     next: NextCall | None = None

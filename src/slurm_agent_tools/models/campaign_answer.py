@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.campaign import CampaignStatus
-from slurm_agent_tools.models.shapes import Reply, Shape
+from slurm_agent_tools.models.shapes import Reply, Shape, no_items
 
 
 class CampaignCounts(Shape):
@@ -54,13 +54,13 @@ class CampaignReply(Reply):
     status: CampaignStatus
     round: int | None = None
     counts: CampaignCounts = Field(default_factory=CampaignCounts)
-    best: list[BestShown] = Field(default_factory=list)
+    best: list[BestShown] = Field(default_factory=no_items)
     spent: CampaignSpent = Field(default_factory=CampaignSpent)
     limits: dict[str, float] = Field(default_factory=dict)
     question: CampaignQuestion | None = None
-    happened: list[str] = Field(default_factory=list)
+    happened: list[str] = Field(default_factory=no_items)
     happened_not_shown: int = 0
-    submitted: list[str] = Field(default_factory=list)
+    submitted: list[str] = Field(default_factory=no_items)
     next_poll_seconds: int | None = None
     table: list[list[object]] | None = None
     rows_not_shown: int = 0
@@ -93,9 +93,9 @@ class FeedReply(Reply):
     written_by_others: ClassVar[tuple[str, ...]] = ("campaigns", "happened")
 
     status: Literal["running", "finished", "needs_decision"]
-    campaigns: list[FedCampaign] = Field(default_factory=list)
+    campaigns: list[FedCampaign] = Field(default_factory=no_items)
     free_slots: int | None = None
     ticks: int = 0
     ticks_with_room: int = 0
-    submitted: list[str] = Field(default_factory=list)
-    happened: list[str] = Field(default_factory=list)
+    submitted: list[str] = Field(default_factory=no_items)
+    happened: list[str] = Field(default_factory=no_items)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Alert, EvidenceLine, JobShown, Reply, Shape, unknown
+from slurm_agent_tools.models.shapes import Alert, EvidenceLine, JobShown, Reply, Shape, no_items, unknown
 
 
 class Diagnosis(Shape):
@@ -20,8 +20,8 @@ class Diagnosis(Shape):
     confidence: float = Field(ge=0, le=1)
     escalation: Literal["critical", "high", "medium", "none"]
     explanation: str
-    evidence: list[EvidenceLine] = Field(default_factory=list)
-    suggestions: list[str] = Field(default_factory=list)
+    evidence: list[EvidenceLine] = Field(default_factory=no_items)
+    suggestions: list[str] = Field(default_factory=no_items)
     proposed_change: str | None = None
     retry: Literal[False] = False
 
@@ -66,12 +66,12 @@ class AnalyzeReply(Reply):
     status: Literal["ok", "no_log"]
     diagnosis: Diagnosis | None = None
     job: JobShown | None = None
-    errors: list[EvidenceLine] = Field(default_factory=list)
+    errors: list[EvidenceLine] = Field(default_factory=no_items)
     errors_not_shown: int | None = Field(default=None, exclude_if=unknown)  # in brief, of many
-    warnings: list[EvidenceLine] = Field(default_factory=list)
+    warnings: list[EvidenceLine] = Field(default_factory=no_items)
     metrics: dict[str, float] = Field(default_factory=dict)
-    files: list[LogFile] = Field(default_factory=list)
-    recent: list[RecentFailure] = Field(default_factory=list)
+    files: list[LogFile] = Field(default_factory=no_items)
+    recent: list[RecentFailure] = Field(default_factory=no_items)
     content: str | None = None  # mode full: the bounded text
-    lessons: list[str] = Field(default_factory=list)  # what mended this category in this project before, newest first
-    alerts: list[Alert] = Field(default_factory=list)
+    lessons: list[str] = Field(default_factory=no_items)  # what mended this category here before, newest first
+    alerts: list[Alert] = Field(default_factory=no_items)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.job_sizing import SizingFigure
-from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, Shape, unknown
+from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, Shape, no_items, unknown
 
 # --- What is remembered of jobs, and what it advises. Bytes and seconds; None means not known or not measured ---------
 
@@ -104,7 +104,7 @@ class JobReply(Reply):
 
     status: Literal["ok"]
     job: JobShown | None = None
-    tasks: list[JobShown] = Field(default_factory=list)
+    tasks: list[JobShown] = Field(default_factory=no_items)
     tasks_by_state: dict[str, int] = Field(default_factory=dict)
     tasks_not_shown: int = 0
     remembered: PastJob | None = None

@@ -71,15 +71,15 @@ class PlanReply(Reply):
     gap: float
     naive_seconds: int
     cost: float | None = None
-    missed: list[str] = Field(default_factory=list)
+    missed: list[str] = Field(default_factory=no_items)
     method: Literal["lists", "exact"]
-    groups: list[PlanGroup] = Field(default_factory=list)
-    submissions: list[SubmissionShown] = Field(default_factory=list)
+    groups: list[PlanGroup] = Field(default_factory=no_items)
+    submissions: list[SubmissionShown] = Field(default_factory=no_items)
     submissions_not_shown: int = 0
     run_times: list[str] = Field(default_factory=no_items)
     first_start: str | None = Field(default=None, exclude_if=unknown)
     changes: list[str] = Field(default_factory=no_items)
     slices: SlicesOffered | None = Field(default=None, exclude_if=unknown)
-    assumptions: list[str] = Field(default_factory=list)
+    assumptions: list[str] = Field(default_factory=no_items)
     uri: str
     gantt_uri: str

@@ -7,7 +7,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Alert, BriefShown, JobShown, Reply, ResourcesShown, RunningShown, Shape
+from slurm_agent_tools.models.shapes import (
+    Alert,
+    BriefShown,
+    JobShown,
+    Reply,
+    ResourcesShown,
+    RunningShown,
+    Shape,
+    no_items,
+)
 
 
 class Efficiency(Shape):
@@ -92,7 +101,7 @@ class Recommendation(Shape):
     verdict: Literal["EFFICIENT", "ADJUST", "MINIMAL", "NOT_MEASURED", "NOT_JUDGED"]
     text: str
     target: float
-    changes: list[RequestChange] = Field(default_factory=list)
+    changes: list[RequestChange] = Field(default_factory=no_items)
 
 
 class QueueSeen(Shape):
@@ -117,7 +126,7 @@ class CompletionReport(Shape):
     efficiency: Efficiency = Efficiency()
     usage: UsageShown = UsageShown()
     gpu: GpuUseShown = GpuUseShown()
-    steps: list[StepShown] = Field(default_factory=list)
+    steps: list[StepShown] = Field(default_factory=no_items)
     steps_not_shown: int = 0
     cost: Cost = Cost()
     recommendation: Recommendation | None = None
@@ -147,13 +156,13 @@ class WaitReply(Reply):
 
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown
-    jobs: list[BriefShown] = Field(default_factory=list)
-    tasks: list[BriefShown] = Field(default_factory=list)
+    jobs: list[BriefShown] = Field(default_factory=no_items)
+    tasks: list[BriefShown] = Field(default_factory=no_items)
     tasks_by_state: dict[str, int] = Field(default_factory=dict)
     tasks_not_shown: int = 0
     next_poll_seconds: int | None = None
     suggested_timeout_seconds: int | None = None  # of the next call: one answer instead of many
-    alerts: list[Alert] = Field(default_factory=list)
+    alerts: list[Alert] = Field(default_factory=no_items)
     running: RunningShown | None = None
     estimated_start: datetime | None = None  # of a pending job, as the scheduler plans it now
     report: CompletionReport | None = None

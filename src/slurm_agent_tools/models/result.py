@@ -9,7 +9,7 @@ from pydantic import Field
 
 from slurm_agent_tools.models.arguments import JobIdText, ToolArguments
 from slurm_agent_tools.models.decision import Blocked
-from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, ResultBrief, Shape
+from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, ResultBrief, Shape, no_items
 
 
 class SaveResult(ToolArguments):
@@ -113,4 +113,4 @@ class CompareReply(Reply):
     target: ResultBrief
     metrics: dict[str, MetricChange]
     config_diff: dict[str, dict[str, object]] | None = None
-    others: list[ComparedRun] = Field(default_factory=list)
+    others: list[ComparedRun] = Field(default_factory=no_items)

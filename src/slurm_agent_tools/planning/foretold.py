@@ -10,9 +10,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slurm_agent_tools.models.decision import EndedEstimate, Foretold, GivenEstimate, KnownBefore
-from slurm_agent_tools.models.job import Job, JobRecord, PastWait
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job import EndedEstimate, GivenEstimate, Job, JobRecord, KnownBefore, PastWait
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.submission_answer import Foretold
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Quantiles, calibration
 from slurm_agent_tools.planning.predict_run import RunPrediction, RunPredictor, RunQuestion, estimates_in_order
 from slurm_agent_tools.planning.predict_wait import WaitPrediction, WaitPredictor, WaitQuestion, waits_in_order

@@ -11,8 +11,8 @@ from typing import Any
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.capacity import usable
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Node
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PoolAsked
 from slurm_agent_tools.planning import exact, lists
 from slurm_agent_tools.planning.bounds import completion_bound, makespan_bound

@@ -155,7 +155,7 @@ def _holders(schedule: JobSchedule) -> dict[str, list[str]]:
 
 
 class _Slots:
-    """The slots of those that are submitted, counted as the policy counts them (models.job.count_slots).
+    """The slots of those that are submitted, counted as the policy counts them (models.job_resources.count_slots).
 
     Each takes over the slot of the oldest that it waits for and nobody else has taken over; a chain counts by its
     widest link.

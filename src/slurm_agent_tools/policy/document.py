@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from slurm_agent_tools.models.decision import Channel, Outcome
+from slurm_agent_tools.models.shapes import Channel, Outcome
 from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_time_limit
 
 Level = Literal["off", "warn", "justify", "approve", "deny"]

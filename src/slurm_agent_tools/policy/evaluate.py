@@ -13,9 +13,11 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from slurm_agent_tools.models.decision import Consent, Decision, Outcome, PolicyUsed, RuleDecision, Verdict
+from slurm_agent_tools.models.decision import Consent, Decision, PolicyUsed, RuleDecision
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.request import JobRequest, Pin, ScriptReading
+from slurm_agent_tools.models.shapes import Outcome, Verdict
 from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest, pins

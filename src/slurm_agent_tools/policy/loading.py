@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.models.decision import PROVEN, SITE_WORTH, WORTH, Channel
+from slurm_agent_tools.models.shapes import PROVEN, SITE_WORTH, WORTH, Channel
 from slurm_agent_tools.policy.document import BANDS, ORDER, SETTABLE, Bands, Level, Part, Policy, Tighter, harsher
 from slurm_agent_tools.text import yaml_documents
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded

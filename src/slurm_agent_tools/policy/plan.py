@@ -12,9 +12,10 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.job import Job, named_jobs
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job_resources import Resources, named_jobs
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.request import JobRequest, Pin, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.scripts import effective_request
 from slurm_agent_tools.units import format_duration, format_memory, human_memory
@@ -54,7 +55,7 @@ class LiveFacts:
     known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
     ended_jobs: Mapping[str, str] = field(default_factory=dict)  # of those that it names: how they ended, FAILED
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
-    slots_after: int | None = None  # active_jobs with this job in it, see models.job.count_slots
+    slots_after: int | None = None  # active_jobs with this job in it, see models.job_resources.count_slots
     history: tuple[PastRun, ...] = ()  # newest first
     pending_after: int | None = None  # pending jobs with this one, counted like the active ones
     submissions_today: int = 0  # of this user on this cluster in the last 24 hours, from the ledger

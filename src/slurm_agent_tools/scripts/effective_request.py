@@ -8,8 +8,9 @@ from typing import Any
 
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.geometry import Geometry, geometry, has_idle_tasks, layout, number, with_cpus_of_gpus
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.units import UNLIMITED, parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Channel, Consent
-from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.models.decision import Consent
+from slurm_agent_tools.models.shapes import Channel, ResourcesShown
 from slurm_agent_tools.policy.evaluate import for_person
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision, open_request

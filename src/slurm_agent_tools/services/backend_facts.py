@@ -19,7 +19,7 @@ from slurm_agent_tools.backends.places import NOT_UP, WORKSTATION, BackendPlace,
 from slurm_agent_tools.errors import AgentToolsError, SlurmError, SlurmMissing
 from slurm_agent_tools.insights import capacity, measured_waits, queue_history
 from slurm_agent_tools.models.job import PastWaits
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.services.context import ClusterContext, ContextRegistry
 from slurm_agent_tools.settings import LOCAL, Settings
 

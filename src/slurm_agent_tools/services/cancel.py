@@ -9,7 +9,8 @@ from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
-from slurm_agent_tools.models.job import Job, JobView, claims, count_slots
+from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job_resources import claims, count_slots
 from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext

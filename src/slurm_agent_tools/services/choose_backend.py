@@ -22,7 +22,7 @@ from slurm_agent_tools.models.backend_answer import (
     NextCall,
     QuantilesShown,
 )
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 from slurm_agent_tools.services import backend_facts, submission_facts
 from slurm_agent_tools.services.backend_facts import BackendFacts

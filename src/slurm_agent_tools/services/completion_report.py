@@ -9,8 +9,8 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights import capacity, job_outcome, usage
 from slurm_agent_tools.insights.usage import GpuUse, measured
 from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.report import CompletionReport, QueueSeen, ReportReply
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services import jobs, present
 from slurm_agent_tools.services.context import ClusterContext

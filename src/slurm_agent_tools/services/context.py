@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 import anyio.to_thread
 
-from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.models.job import Job, token_in
 from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
@@ -25,6 +24,8 @@ from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Transport
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.models.decision import Decision, RuleDecision
+    from slurm_agent_tools.models.shapes import Verdict
     from slurm_agent_tools.policy.loading import LoadedPolicy
 
 
@@ -140,6 +141,8 @@ class ClusterContext:
 
     def own_decision(self, verdict: Verdict, rules: Sequence[RuleDecision] = ()) -> Decision:
         """A decision that a tool takes by itself, in the policy's name."""
+        from slurm_agent_tools.models.decision import Decision, PolicyUsed  # noqa: PLC0415 - get_status decides nothing
+
         used = PolicyUsed(self.policy.version, self.policy.sha256, tuple(self.policy.layers))
         return Decision(id=new_id(), verdict=verdict, policy=used, rules=tuple(rules))
 

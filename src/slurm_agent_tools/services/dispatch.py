@@ -6,15 +6,25 @@ import contextlib
 import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.decision import Advised, decision_shown
+from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for, token_in
+from slurm_agent_tools.models.job_resources import grown_since
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
-from slurm_agent_tools.services import submission_facts, verification
+from slurm_agent_tools.models.submission_answer import Advised, LogPaths, SubmitReply
+from slurm_agent_tools.policy.evaluate import evaluate
+from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.context import ClusterContext, new_id
-from slurm_agent_tools.services.submission_request import GivenTicket, SubmissionRequest, blocked, log_decision, reply
+from slurm_agent_tools.services.submission_request import (
+    GivenTicket,
+    SubmissionRequest,
+    blocked,
+    context_of,
+    log_decision,
+    reply,
+)
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId, by_task
@@ -132,7 +142,7 @@ async def proceed(context: ClusterContext, request: SubmissionRequest, submissio
         granted = await context.slurm.held(job_id)
         if token_in(granted.comment) != submission.token:
             return await _another(context, request, submission)
-        differences = verification.differences(context, request, granted, await context.slurm.batch_script(job_id))
+        differences = differences_of(context, request, granted, await context.slurm.batch_script(job_id))
         if submission.approval_id is None and request.ticket is None and _capped(request):
             differences += await submission_facts.reasons_crowded(context, job_id)
         if differences:
@@ -288,3 +298,66 @@ async def unconfirmed(
             "job_id": None if submission.job_id is None else str(submission.job_id),
         }
     )
+
+
+# --- What was checked is what runs: Slurm's own numbers of a job beside those that were allowed -----------------------
+
+_NUMBERS = ("memory-per-gpu", "gpus", "time-limit")
+
+_SEVERITY = ("pass", "warn", "not_evaluated", "justify", "approve", "deny")
+
+
+def differences_of(context: ClusterContext, request: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
+    """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
+    differing, counted = [], request.resources
+    if request.effective.find("exclusive"):
+        granted = _with_all_gpus(request, granted)
+    if script != request.data:
+        differing.append("the script that Slurm holds is not the script that was checked")
+    if granted.name != request.name:
+        differing.append(f"the name is {granted.name!r}, asked was {request.name!r}")
+    if granted.requeue:
+        differing.append("Slurm would requeue the job by itself")
+    if request.arguments.priority is not None:
+        differing += priority(request, granted)
+    if request.effective.find("ntasks-per-node") and counted.memory_per_node_bytes and counted.nodes:
+        # a site's floor asks for the memory of each node in place of that of each CPU: so much, with fewer tasks too
+        every = counted.memory_per_node_bytes * counted.nodes
+        counted = replace(counted, memory_bytes=max(counted.memory_bytes or 0, every))
+    differing += [change.what for change in grown_since([counted], granted.resources, started=False)]
+    return differing + _harsher(context, request, granted)
+
+
+def _with_all_gpus(request: SubmissionRequest, granted: Job) -> Job:
+    """Until a job has started, Slurm shows of the GPUs of whole nodes only those that were named: count them all."""
+    counted, shown = request.resources, granted.resources
+    if (shown.gpus or 0) >= (counted.gpus or 0):
+        return granted
+    share = None if shown.memory_bytes is None or not counted.gpus else -(-shown.memory_bytes // counted.gpus)
+    return replace(granted, resources=replace(shown, gpus=counted.gpus, memory_per_gpu_bytes=share))
+
+
+def priority(request: SubmissionRequest, granted: Job) -> list[str]:
+    """A priority that was asked for and did not come. What the script alone asks for is its site's business."""
+    if request.arguments.priority == "low":
+        asked = int(request.effective.find("nice")[-1].value or 0)
+        if granted.nice is not None and granted.nice < asked:
+            return [f"the nice value is {granted.nice}, asked was {asked}"]
+    if request.arguments.priority == "high" and granted.qos != request.effective.qos:
+        return [f"the QOS is {granted.qos}, asked was {request.effective.qos}"]
+    return []
+
+
+def _harsher(context: ClusterContext, request: SubmissionRequest, granted: Job) -> list[str]:
+    """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
+    evaluation = context_of(
+        context, request, numbers=granted.resources, pinned=request.pinned, grant=request.verdict.approval,
+        decision_id=request.verdict.id,
+    )  # fmt: skip
+    before = {rule.id: rule.outcome for rule in request.verdict.rules}
+    after = evaluate(request.reading, evaluation).rules
+    return [
+        rule.message
+        for rule in after
+        if rule.id in _NUMBERS and _SEVERITY.index(rule.outcome) > max(2, _SEVERITY.index(before[rule.id]))
+    ]

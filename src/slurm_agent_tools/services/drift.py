@@ -13,8 +13,9 @@ from typing import Literal
 import anyio
 
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.models.job import Job, JobView, claims
-from slurm_agent_tools.models.request import Growth, JobRequest, Resources, ScriptReading, grown_since
+from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job_resources import Growth, Resources, claims, grown_since
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.policy.document import VIOLATIONS
 from slurm_agent_tools.services.context import Caller, ClusterContext

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.insights.script_writing import fallback as compose
-from slurm_agent_tools.models.decision import Blocker, Decision
+from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.shapes import Blocker
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.text.sanitize import safe_name

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from slurm_agent_tools.insights import job_outcome
-from slurm_agent_tools.models.job import HELD_UP, Claim, Job, claims, count_slots, reserved
+from slurm_agent_tools.models.job import HELD_UP, Job
+from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, reserved
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.services import present

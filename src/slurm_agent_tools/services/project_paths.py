@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, StorageError
-from slurm_agent_tools.models.request import Resources, ScriptReading
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.scripts.reader import ReadsScripts
 from slurm_agent_tools.scripts.reader import read_script as read_script_text
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles

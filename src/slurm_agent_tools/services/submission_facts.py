@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
-from slurm_agent_tools.models.decision import Advised, ExpectedWait
-from slurm_agent_tools.models.job import Claim, Job, JobRecord, claims, count_slots, named_jobs, reserved, waits_for
+from slurm_agent_tools.models.job import Job, JobRecord
+from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, named_jobs, reserved, waits_for
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
+from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all

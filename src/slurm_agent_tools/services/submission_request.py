@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import (
-    Advised,
-    Blocker,
-    Channel,
-    Consent,
-    Decision,
-    GivenEstimate,
-    decision_shown,
-)
-from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
+from slurm_agent_tools.models.decision import Consent, Decision, decision_shown
+from slurm_agent_tools.models.job import LONGEST_RUN_ID, GivenEstimate, is_plain_run_id
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.models.submission_answer import SubmitReply
+from slurm_agent_tools.models.request import JobRequest, Pin, ScriptReading
+from slurm_agent_tools.models.shapes import Blocker, Channel, ResourcesShown
+from slurm_agent_tools.models.submission_answer import Advised, SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.plan import LiveFacts, offered
 from slurm_agent_tools.services import project_paths

@@ -14,9 +14,8 @@ import anyio
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.shapes import Alert
+from slurm_agent_tools.models.shapes import Alert, Blocker
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.policy.evaluate import for_person, format_refusal

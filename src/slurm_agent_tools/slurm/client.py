@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models.job import Job, JobView, named_jobs, token_in
+from slurm_agent_tools.models.job import Job, JobView, token_in
+from slurm_agent_tools.models.job_resources import named_jobs
 from slurm_agent_tools.slurm.commands import sbatch, scontrol, squeue
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.questions import SlurmQuestions

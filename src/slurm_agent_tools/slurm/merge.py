@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from slurm_agent_tools.models.job import NOT_SET_UP, Job, JobView, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import JobId, indices, ranges
 
 _WORST = (

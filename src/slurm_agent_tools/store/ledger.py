@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import EndedEstimate
-from slurm_agent_tools.models.job import JobRecord
+from slurm_agent_tools.models.job import EndedEstimate, JobRecord
 from slurm_agent_tools.store import submissions
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.decision_log import DecisionLog

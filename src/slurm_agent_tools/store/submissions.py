@@ -10,15 +10,18 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
 from slurm_agent_tools.models.arguments import Stage
-from slurm_agent_tools.models.decision import Advised, Decision, EndedEstimate, GivenEstimate
-from slurm_agent_tools.models.job import JobRecord, Usage
-from slurm_agent_tools.models.request import DriftKind, Resources
+from slurm_agent_tools.models.job import EndedEstimate, GivenEstimate, JobRecord, Usage
+from slurm_agent_tools.models.job_resources import DriftKind, Resources
 from slurm_agent_tools.store.database import Database
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.models.decision import Decision
+    from slurm_agent_tools.models.submission_answer import Advised
 
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
 
@@ -183,6 +186,9 @@ def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
 
 def decided(db: Database, token: str) -> Decided | None:
     """What was decided, as a repeated call is answered with it; without what was foretold."""
+    from slurm_agent_tools.models.decision import Decision  # noqa: PLC0415 - most commands start without
+    from slurm_agent_tools.models.submission_answer import Advised  # noqa: PLC0415 - as above
+
     rows = db.rows("SELECT decision, advised FROM decided WHERE token = ?", (token,))
     if not rows:
         return None
@@ -215,8 +221,7 @@ def of_jobs(db: Database, owner: Owner, ids: Collection[int]) -> dict[int, Submi
     return known
 
 
-_AT_ONCE = 500
-"""Values of one question: older versions of SQLite take no more than 999."""
+_AT_ONCE = 500  # values of one question: older versions of SQLite take no more than 999
 
 
 def released(db: Database, owner: Owner, ids: Collection[int]) -> list[tuple[str, Submission]]:

@@ -12,8 +12,9 @@ from slurm_agent_tools.api.rule_examples import plan_of
 from slurm_agent_tools.backends import stages
 from slurm_agent_tools.backends.stages import Declaration, Ladder, StageRun
 from slurm_agent_tools.models.job import Job, JobView, Step
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.rules.queued_jobs import SMOKE_FIRST
 from slurm_agent_tools.units import JobId, parse_array

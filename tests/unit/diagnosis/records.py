@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, read_text
 from slurm_agent_tools.models.job import Job, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import JobId
 
 GIB, MIB = 2**30, 2**20

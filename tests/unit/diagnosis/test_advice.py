@@ -6,7 +6,7 @@ import pytest
 from tests.unit.diagnosis.records import GIB, TRACEBACK, job, log, step
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 
 def said(*lines, **facts):

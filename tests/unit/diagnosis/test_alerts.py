@@ -13,8 +13,8 @@ from slurm_agent_tools.diagnosis import alert_types, alerts
 from slurm_agent_tools.diagnosis.alert_types import KINDS, AlertFacts, WaitEstimate
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
 from slurm_agent_tools.models.job import Job, JobRecord, StepUse, Usage
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Node, Partition, Reservation
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ESCALATION, Alert
 from slurm_agent_tools.units import JobId
 

@@ -13,8 +13,8 @@ from slurm_agent_tools.diagnosis.completion import ReportContext, report
 from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets
 from slurm_agent_tools.insights.usage import GpuUse
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.report import QueueSeen
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.settings import EfficiencySettings, RateSettings
 from slurm_agent_tools.units import JobId

@@ -21,7 +21,7 @@ from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, read_text
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import parse_job_id, parse_memory
 
 HERE = Path(__file__).parent / "elsewhere"

@@ -8,7 +8,7 @@ from tests.unit.diagnosis.records import GIB, MIB, job, log, step
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.log_advice import memory_in_use
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 
 def asked(**numbers):

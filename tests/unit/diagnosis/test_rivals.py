@@ -6,8 +6,8 @@ import pytest
 from tests.unit.diagnosis.records import GIB, MIB, TRACEBACK, job, log, step
 
 from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Node
-from slurm_agent_tools.models.request import Resources
 
 
 def test_a_node_that_went_down_later_is_not_the_cause_of_a_crash():

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start, unavailable
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import JobId
 
 WAITS = Job(

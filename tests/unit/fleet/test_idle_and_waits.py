@@ -12,7 +12,7 @@ from tests.unit.fleet.looks import NOW, G, facts, node
 from slurm_agent_tools.fleet.sections import idle_use, pending_waits
 from slurm_agent_tools.fleet.use_windows import KeptLooks
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits, StepUse
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import JobId
 
 HOUR = timedelta(hours=1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from slurm_agent_tools.models.job import JobRecord, Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GIB = 2**30

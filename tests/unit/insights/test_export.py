@@ -9,7 +9,7 @@ from typing import Any
 
 from slurm_agent_tools.insights.memory_server import memory
 from slurm_agent_tools.models.job import JobRecord, Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 GIB = 2**30

@@ -21,7 +21,7 @@ from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.insights import memory_server, memory_sync
 from slurm_agent_tools.insights.memory_sync import MemorySync
 from slurm_agent_tools.models.arguments import ValidateConfig
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.store.submissions import Submission
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.insights.capacity import beside
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 
 GIB = 2**30
 CPU = Partition(

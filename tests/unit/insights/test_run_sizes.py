@@ -12,7 +12,7 @@ from tests.unit.insights.records import ASKED, GIB, record, run
 from slurm_agent_tools.insights.run_sizes import savings, size_from_runs
 from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 MIB = 2**20
 SMALLER = replace(ASKED, memory_bytes=5 * GIB, time_limit_seconds=1200, cpus=2)

@@ -9,8 +9,8 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.script_writing import Draft, compose, fallback
 from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision
 from slurm_agent_tools.models.job import JobRecord, Usage
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped

@@ -9,7 +9,7 @@ from tests.unit.insights.records import ASKED, GIB, NOW, record
 
 from slurm_agent_tools.insights.job_search import likeness, merged, search, similar, tags
 from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 FAILED = record(3, state="FAILED", category="missing-module", run_id="sweep-7", partition="gpu")
 TRAIN = record(2, partition="cpu")

@@ -25,8 +25,8 @@ from slurm_agent_tools.insights.sizing import (
     whole_cpus,
     whole_time,
 )
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.job_sizing import SizingFigure
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import format_memory
 
 MIB = 2**20

@@ -8,7 +8,7 @@ from tests.unit.insights.parts import GIB, MIB, job, later, step
 
 from slurm_agent_tools.insights.usage import GPUS, amount, at_once, memory, node_memory, usage
 from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.units import JobId
 
 

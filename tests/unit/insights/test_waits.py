@@ -6,7 +6,7 @@ import pytest
 
 from slurm_agent_tools.insights.measured_waits import MeasuredWaits, by_partition, measure_waits, same_shape
 from slurm_agent_tools.models.job import PastWait
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 GIB = 2**30
 ASKED = Resources(partition="gpu", gpus=2, cpus=8, memory_bytes=32 * GIB, time_limit_seconds=3600)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.models.request import Resources, grown_since
+from slurm_agent_tools.models.job_resources import Resources, grown_since
 
 GIB = 2**30
 ALLOWED = Resources(

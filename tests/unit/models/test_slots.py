@@ -1,6 +1,7 @@
 import pytest
 
-from slurm_agent_tools.models.job import Claim, Job, claims, count_slots, waits_for
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, waits_for
 from slurm_agent_tools.units import parse_job_id
 
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.insights.records import ASKED, NOW, record, run
 
-from slurm_agent_tools.models.decision import EndedEstimate, GivenEstimate, KnownBefore
-from slurm_agent_tools.models.job import Job, PastWait
+from slurm_agent_tools.models.job import EndedEstimate, GivenEstimate, Job, KnownBefore, PastWait
 from slurm_agent_tools.planning import foretold
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory, SubmittedJob, how_often_held, of_submission
 from slurm_agent_tools.units import JobId

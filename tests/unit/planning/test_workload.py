@@ -7,7 +7,7 @@ import pytest
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.planning import workload
 from slurm_agent_tools.units import JobId
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 from typing import Any
 
 from slurm_agent_tools.api.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.request import (
     Directive,
     Evidence,
     Finding,
     JobRequest,
-    Resources,
     ScriptLayout,
     ScriptReading,
     ShellCommand,

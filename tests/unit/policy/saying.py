@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from slurm_agent_tools.api.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.decision import RuleDecision
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.policy.plans import asks, live, past
 
 from slurm_agent_tools.api.rule_examples import FILE, GIB, HOUR, PROJECT, plan_of
-from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import Evidence, Finding, Pin
 from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal
 from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped

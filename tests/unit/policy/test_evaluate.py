@@ -15,8 +15,9 @@ from tests.unit.policy.plans import live
 from slurm_agent_tools.api.rule_examples import PROJECT
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import decision_shown
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Pin, Resources, ScriptReading
+from slurm_agent_tools.models.request import Pin, ScriptReading
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.scripts.reader import read_script

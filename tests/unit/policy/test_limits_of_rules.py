@@ -10,7 +10,7 @@ from tests.unit.policy.saying import ONE, POLICY, lines, says
 
 from slurm_agent_tools.api.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.units import UNLIMITED, parse_array, parse_job_id
 

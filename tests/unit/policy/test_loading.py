@@ -14,7 +14,8 @@ import yaml
 from tests.unit.policy.plans import asks, live
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.models.request import Evidence, Finding, Resources
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import Evidence, Finding
 from slurm_agent_tools.policy import policy_files, site_rules
 from slurm_agent_tools.policy.document import ORDER, SETTABLE
 from slurm_agent_tools.policy.evaluate import RULES, decide

@@ -10,7 +10,8 @@ from tests.unit.policy.plans import asks, live
 
 from slurm_agent_tools.api.rule_examples import FILE, GIB, PROJECT
 from slurm_agent_tools.models.decision import Consent, RuleDecision
-from slurm_agent_tools.models.request import Evidence, Finding, Resources
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import Evidence, Finding
 from slurm_agent_tools.policy.document import harsher
 from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal, format_result
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped

@@ -9,7 +9,7 @@ from tests.unit.policy.saying import POLICY
 
 from slurm_agent_tools.api.rule_examples import CPU, FILE, GIB, GPU
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.job import named_jobs, waits_for
+from slurm_agent_tools.models.job_resources import named_jobs, waits_for
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.plan import offered, pins
 

@@ -11,8 +11,8 @@ from tests.unit.policy.saying import says
 
 from slurm_agent_tools.api.rule_examples import GIB
 from slurm_agent_tools.models.decision import RuleDecision
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
 
 SMALL = Partition(

@@ -11,7 +11,8 @@ from tests.unit.policy.saying import lines, says
 
 from slurm_agent_tools.api.rule_examples import CPU, FILE, GPU, HOUR, NOW, OLD
 from slurm_agent_tools.models.decision import RuleDecision
-from slurm_agent_tools.models.request import Evidence, Finding, Resources
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import Evidence, Finding
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import reading_of
 from slurm_agent_tools.units import UNLIMITED, parse_array

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.models.geometry import layout, listed_nodes
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 

@@ -15,10 +15,11 @@ from tests.watchdog import SECONDS
 from slurm_agent_tools.errors import InputError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
-from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import JobRequest, Pin, ScriptReading
 from slurm_agent_tools.models.shapes import WaitMeasured
+from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
 from slurm_agent_tools.services import submission_facts, submission_request
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request

@@ -18,7 +18,7 @@ from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.arguments import GetStatus
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.services import status
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.services.drift import DriftWatch

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.unit.insights.records import ASKED, GIB, record
 
 from slurm_agent_tools.models.job import Job, JobRecord
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.services.log_analysis import ran_out_before
 from slurm_agent_tools.units import JobId
 

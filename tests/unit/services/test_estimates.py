@@ -16,7 +16,7 @@ from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Decision, PolicyUsed
 from slurm_agent_tools.models.job import PastWait, PastWaits
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.planning.foretold import TOLD
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Decided, Submission

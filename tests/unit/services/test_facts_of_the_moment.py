@@ -9,8 +9,9 @@ import pytest
 from tests.unit.services.scenes import Scene, sent
 
 from slurm_agent_tools.diagnosis import job_parts
-from slurm_agent_tools.models.job import Job, JobView, Step, reserved
-from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
+from slurm_agent_tools.models.job import Job, JobView, Step
+from slurm_agent_tools.models.job_resources import Resources, reserved
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.submission_facts import Snapshot

@@ -16,7 +16,7 @@ from slurm_agent_tools.api.search_history import HistoryQuestion
 from slurm_agent_tools.errors import InputError, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.result import CompareResults, SaveResult
 from slurm_agent_tools.services import project_paths, results
 from slurm_agent_tools.services.context import ProjectFiles

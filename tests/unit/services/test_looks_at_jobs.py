@@ -15,7 +15,7 @@ from tests.unit.slurm.clocks import queued
 from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.models.arguments import AnalyzeLog, GetStatus
 from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.services import log_analysis, running_job
 from slurm_agent_tools.units import parse_job_id

@@ -16,7 +16,7 @@ from slurm_agent_tools.api.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.insights.accounting_history import accounting_history, is_answered
 from slurm_agent_tools.models.job import Job, JobView, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import SlurmSettings

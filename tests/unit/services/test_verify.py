@@ -8,8 +8,8 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.services.context import Caller
+from slurm_agent_tools.services.dispatch import priority
 from slurm_agent_tools.services.submission_request import SubmissionRequest
-from slurm_agent_tools.services.verification import priority
 from slurm_agent_tools.units import JobId
 
 

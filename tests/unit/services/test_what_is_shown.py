@@ -12,11 +12,12 @@ from tests.unit.services.clusters import submitted
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.insights.script_writing import fallback
-from slurm_agent_tools.models.decision import ExpectedWait, Pin, RuleDecision
+from slurm_agent_tools.models.decision import Pin, RuleDecision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, JobView, PastWait, PastWaits
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasured
+from slurm_agent_tools.models.submission_answer import ExpectedWait
 from slurm_agent_tools.services import jobs, present, submission_facts
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
 

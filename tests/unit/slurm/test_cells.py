@@ -9,7 +9,7 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import LOOKED, START, queued
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm.commands import columns, squeue
 from slurm_agent_tools.units import UNLIMITED
 

@@ -14,7 +14,7 @@ from tests.unit.slurm.clocks import START, US
 from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import PastWait, comment_for, is_plain_run_id, run_id_in, token_in
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from slurm_agent_tools.models.job import Job, JobView, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.units import JobId, parse_job_id
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.slurm.test_merge import accounted, at, job, view
 
 from slurm_agent_tools.models.job import JobView, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm import merge
 
 BATCH = Step("batch", "batch", "RUNNING")

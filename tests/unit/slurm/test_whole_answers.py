@@ -12,7 +12,7 @@ from tests.unit.slurm.test_parsers import SHOWN
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import Job, is_our_comment, run_id_in, token_in
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.commands import (
     columns,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.models.job import JobRecord, Usage
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner, Submission
 

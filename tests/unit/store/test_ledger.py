@@ -13,17 +13,11 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import (
-    Advised,
-    Consent,
-    Decision,
-    ExpectedWait,
-    GivenEstimate,
-    PolicyUsed,
-    RuleDecision,
-)
-from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin, Resources
+from slurm_agent_tools.models.decision import Consent, Decision, PolicyUsed, RuleDecision
+from slurm_agent_tools.models.job import GivenEstimate, Usage
+from slurm_agent_tools.models.job_resources import Resources
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin
+from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import submission_lock
 from slurm_agent_tools.store.submissions import Comparison, Decided, Drifted, Owner, Submission

@@ -11,7 +11,8 @@ import pytest
 
 from slurm_agent_tools.api.context_registry import open_store
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import Decision, GivenEstimate, PolicyUsed
+from slurm_agent_tools.models.decision import Decision, PolicyUsed
+from slurm_agent_tools.models.job import GivenEstimate
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import anchor, register, submission_lock

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from slurm_agent_tools.models.decision import Decision, PolicyUsed
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Approval, Decided, Owner, Submission
 

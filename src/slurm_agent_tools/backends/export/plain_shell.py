@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from slurm_agent_tools.backends.export.exported_job import TASK_ID, ExportFormat, JobToExport, variables, within_limit
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 
 
 def _write(job: JobToExport) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Directive, JobRequest, Resources
+from slurm_agent_tools.models.request import Directive, JobRequest
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (

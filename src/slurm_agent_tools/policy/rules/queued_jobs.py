@@ -7,7 +7,8 @@ from datetime import timedelta
 from itertools import islice
 from math import inf
 
-from slurm_agent_tools.models.job import Claim, Job, claims, count_slots, waits_for
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, waits_for
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from slurm_agent_tools.models import sbatch_options
-from slurm_agent_tools.models.decision import Outcome, RuleDecision
+from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
+from slurm_agent_tools.models.shapes import Outcome
 from slurm_agent_tools.policy.document import Bands, Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.scripts.directive_lines import spelled, split
@@ -25,7 +26,6 @@ from slurm_agent_tools.scripts.directive_lines import spelled, split
 Level = Literal["warn", "justify", "approve", "deny"]
 
 SUBMIT = frozenset({"submit_job"})
-
 SCRIPTS = frozenset({"submit_job", "generate_script", "validate_config"})
 
 

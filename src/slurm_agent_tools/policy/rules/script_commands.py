@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.models.decision import Outcome
 from slurm_agent_tools.models.request import Directive, Finding, ScriptReading
+from slurm_agent_tools.models.shapes import Outcome
 from slurm_agent_tools.policy.document import Policy, harsher
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (

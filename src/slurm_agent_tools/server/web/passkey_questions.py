@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.allowed_passkeys import AllowedPasskey
-from slurm_agent_tools.models.decision import Channel
+from slurm_agent_tools.models.shapes import Channel
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Approval

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.errors import AccountingUnreachable
 from slurm_agent_tools.models.job import Job, Step
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.slurm.log_patterns import expand
 from slurm_agent_tools.transport.base import Completed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_agent_tools.models.job import PastWait
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm.commands import columns, sacct
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import parse_job_id, parse_time, parse_tres, tres_memory

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
 from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import (

@@ -18,7 +18,7 @@ from sys import intern
 from typing import TypeVar, overload
 
 from slurm_agent_tools.models.job import ACTIVE_STATES, Job, token_in
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.slurm.commands.columns import SEPARATOR, garbled
 from slurm_agent_tools.transport.base import Completed
