@@ -37,6 +37,9 @@ BEYOND = [
     "three -N1-2 -n2 --gpus-per-node=2 -mplane=60 --mem=32G",  # 26.05: (32G,2)(32G,0)
     "three -N1 -n1 --ntasks-per-gpu=3 --mem=17G",  # 22.05: no GPU
     "three -n6 --ntasks-per-gpu=1 --gpus-per-node=2 --cpus-per-gpu=1 --mem-per-gpu=16G",  # 24.11: 6 GPUs on three nodes
+    "gpu -N1 -n4 --ntasks-per-node=1 --gpus-per-task=1 --mem=64G",  # 24.11, 26.05, once released: (1,65536,1)
+    "special -N1 -n1 --ntasks-per-node=4 --gpus-per-task=1 --mem=16G",  # the same, four GPUs where one was asked for
+    "gpu -N1 -n4 --ntasks-per-gpu=1 --mem=64G",  # 24.11 never runs it once it was held, 26.05 takes the GPUs off by a flag
 ]
 WITHIN = [
     "gpu --gpus=4 -N1 --cpus-per-gpu=8 --mem-per-cpu=2G",
@@ -46,6 +49,10 @@ WITHIN = [
     "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem-per-gpu=16G",
     "gpu -N1 -n2 --gpus=2 --ntasks-per-socket=1 --mem=16G",
     "gpu -n1 --gpus=2 --mem=32G",
+    "gpu --gpus=1 --cpus-per-gpu=8 --mem=16G",  # sbatch of 24.11 and 26.05 writes the CPUs of GPUs as those of the job
+    "gpu --gpus-per-node=1 --cpus-per-gpu=8 --mem=16G",
+    "gpu --gpus-per-node=4 --cpus-per-gpu=2 --mem=64G",
+    "gpu --gres=gpu:2 --cpus-per-gpu=4 --mem=32G",
 ]
 # Words of a job, whether it has a ticket, and the change: what it gave.
 CHANGES = [
@@ -57,6 +64,19 @@ CHANGES = [
     ("--partition=three --gpus-per-node=4 --mem-per-gpu=16G", True, "Features=a100*2"),
     ("--partition=three --gres=gpu:1 -N1 --mem=1G", False, "NumNodes=1-3"),
     ("--partition=three --gres=gpu:1 -N1 --mem=1G", True, "NumNodes=1-3"),
+    (
+        "--partition=gpu -N1 --ntasks-per-node=4 --gpus-per-task=1 --mem=16G",
+        False,
+        "NumNodes=2",
+    ),  # 24.11, 26.05: 8 GPUs
+    ("--partition=gpu -N1 --ntasks-per-node=4 --gpus-per-task=1 --mem=16G", True, "NumNodes=2"),
+    (
+        "--partition=gpu -N1 -n1 --gpus=4 --mem-per-cpu=2G",
+        False,
+        "TresPerJob=gres:gpu:1",
+    ),  # with tasks by node: 64G for it
+    ("--partition=gpu -N1 -n1 --gpus=4 --mem-per-cpu=2G", True, "TresPerJob=gres/gpu:1"),
+    ("--partition=gpu -N1 -n1 -c4 --gpus-per-task=1 --mem=1G", False, "MinMemoryNode=65536"),
     ("--partition=special -N1 -n1 -c50 --mem=1G", False, "MinCPUsNode=1"),  # then MinMemoryCPU=16384: (50,819200)
     ("--partition=special -N1 -n50 --ntasks-per-node=50 --mem=18G", True, "MinCPUsNode=1"),
     ("--partition=special -N1 -n1 --ntasks-per-node=60 --mem=1G", False, "MinMemoryCPU=16384"),  # 24.11: (60,983040)
@@ -114,6 +134,8 @@ def test_what_is_like_it_and_within_the_limits_is_let_in(site: Site, words: str)
         ("--partition=gpu -n1 --gpus=2 --mem=32G", "-mcyclic:block"),
         ("--partition=three --ntasks-per-node=6 --gpus-per-node=4 --mem-per-gpu=16G", "-O --cores-per-socket=8"),
         ("--partition=three --nodes=1-2 -n1 --mem=16G", "-mplane=4"),
+        ("--partition=three --gpus=1 --cpus-per-gpu=8 --mem=16G", ""),
+        ("--partition=three --gpus-per-node=2 --cpus-per-gpu=4 --mem=32G", ""),
     ],
 )
 def test_a_job_comes_on_no_more_nodes_than_were_counted(site: Site, words: str, added: str, ticket: bool):
@@ -211,6 +233,35 @@ def test_nodes_and_gpus_that_bring_cpus_along_are_not_made_more(site: Site, word
     shown = site.place.slurm("scontrol", "show", "job", job)
     site.place.run(["scancel", job])
     assert f"{before} " in shown
+
+
+@pytest.mark.parametrize("ticket", [False, True])
+def test_no_change_takes_the_end_of_a_jobs_nodes_away(site: Site, ticket: bool):
+    """24.11 and 26.05 gave the job of a ticket for one node six; 22.05 sends no such change."""
+    asked = ("--partition=three", "-N1", "-n2", "-c8", "--mem=2G", "--time=5")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, "--hold", *more)
+    assert job is not None, said
+    assert site.place.run(["scontrol", "update", f"JobId={job}", "NumNodes=1-0"]).returncode != 0
+    site.place.slurm("scontrol", "release", job)
+    shown = site.place.slurm("scontrol", "-o", "show", "job", job)
+    site.place.run(["scancel", job])
+    assert re.search(r" NumNodes=1(?:-1)? ", shown), shown
+
+
+def test_the_partition_to_which_the_jobs_of_one_that_drains_come_is_judged_too(site: Site):
+    """Of all versions: a bare job with 4 nodes, 16 GPUs and 256G, and with a whole node."""
+    nodes = [name for name in site.place.cluster.nodes if "gpu" in name or "spec" in name]
+    asked_by_root(
+        site, "scontrol", "create", "PartitionName=both", f"Nodes={','.join(nodes)}", "MinNodes=2", "State=UP"
+    )
+    words = ("PartitionName=drains", f"Nodes={','.join(nodes)}", "State=DRAIN", "Alternate=both")
+    asked_by_root(site, "scontrol", "create", *words)
+    asked = ("--partition=drains", "--gpus-per-node=4", "--mem-per-gpu=16G", "--time=5")
+    assert sbatch(site, *asked)[0] is None
+    job, said = sbatch(site, *asked, f"--comment={site.give(site.ceilings(asked))}")
+    assert job is None
+    assert "is not in its ticket" in said or "nodes are more than" in said
 
 
 def test_thousands_of_names_are_not_looked_through(site: Site):

@@ -134,7 +134,7 @@ def _gpu(chance: random.Random) -> list[str]:
          [spread, f"--gpus-per-node={gpus}"], [spread, f"--gres=gpu:{gpus}"], [spread, f"--gres=gpu:a100:{gpus}"],
          [f"--ntasks={gpus}", "--gpus-per-task=1"], ["--nodes=1", "--ntasks=2", "--gpus-per-task=2"],
          ["--ntasks=5", "--gpus-per-task=1"], [f"--gpus={gpus}", "--nodes=1", f"--ntasks={2 * gpus}"],
-         ["--nodes=1", f"--gpus={gpus}", "--cpus-per-gpu=4"], ["--ntasks=4", "--ntasks-per-gpu=2"],
+         ["--nodes=1", f"--gpus={gpus}", "--cpus-per-gpu=4"], ["--ntasks=4", "--ntasks-per-gpu=2"], ["--gpus=2", "--ntasks=4", "--ntasks-per-gpu=2"],
          ["--nodes=1-2", "--gpus-per-node=2"], ["--nodes=2", f"--gpus={2 * gpus}"]]
     )  # fmt: skip
     sizes = [f"--mem={size}" for size in ("4G", "8G", "16G", "16385M", "32G", "48G", "65G")]
@@ -163,8 +163,8 @@ def changes(count: int, seed: int = 17) -> list[Change]:
             size = chance.choice([1000, 16384, 16385, 20480, 20481, 0])
             made.append(Change(gpu, f"MinMemoryCPU={size}", free=False, ticket=False))
         elif what == "gpus" and gpu:
-            count_ = chance.choice([1, 2, 3, 4])  # 16 GB are free for one GPU
-            made.append(Change(gpu, f"TresPerJob=gres:gpu:{count_}", True, count_ <= 2))
+            count_ = chance.choice([1, 2, 3, 4])  # only made fewer, and 16 GB are free for one
+            made.append(Change(gpu, f"TresPerJob=gres:gpu:{count_}", count_ <= 2, count_ <= 2))
         else:
             words, good = chance.choice([("Requeue=1", False), ("Requeue=0", True), ("JobName=other", True)])
             made.append(Change(gpu, words, good, good))

@@ -17,7 +17,7 @@ local EXPECTED = {
 }
 
 -- Numbers that no command of Slurm's sends as 0: with one the slurmctld of 22.05 gives more than it tells, or ends.
-local NEVER_ZERO = { "cpus_per_task", "min_nodes", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket" }
+local NEVER_ZERO = { "cpus_per_task", "max_nodes", "min_nodes", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket" }
 
 -- Fields of a change that decide how large a job is.
 local SHAPE = {
@@ -38,6 +38,14 @@ local GPU_SHAPE = {
 local HIDDEN = {
   "num_tasks", "cpus_per_task", "ntasks_per_node", "ntasks_per_tres", "ntasks_per_gpu", "ntasks_per_socket",
   "ntasks_per_core", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres", "pn_min_cpus",
+}
+
+-- What no change touches. How many tasks a job has is told of none of its fields, 24.11 counts them anew at every change,
+-- and 26.05 where one names nodes, and GPUs and CPUs go with them (measured: up to 16 GPUs of 4, and 64G for one GPU).
+local FROZEN = {
+  min_nodes = "nodes", max_nodes = "nodes", min_cpus = "CPUs", max_cpus = "CPUs", tres_per_node = "gres of each node",
+  tres_per_socket = "gres of each socket", tres_per_task = "gres of each task", gres = "gres of each node",
+  mem_per_tres = "memory of each GPU",
 }
 
 -- Among bitflags. With it Slurm may choose more nodes than are counted here: 26.05 gives `--gpus=1 --spread-job` a GPU on
@@ -176,11 +184,12 @@ local function counted(get)
   shape.fewer_tasks = shape.of_task and not get("cpus_per_tres")
     and (shape.of_job and shape.cpus_per_task > 1 or not shape.of_job and not guessed and cpus < shape.tasks * shape.cpus_per_task)
 
+  local brought = shape.cpus_per_gpu * gpus -- sbatch of 24.11 writes them into min_cpus
   local most = limit or math.huge
   if tasks and not guessed then most = math.min(most, math.max(tasks, shape.tasks)) end
   if shape.of_node and shape.of_job then
     most = math.min(most, ceil(shape.of_job, shape.of_node))
-  elseif shape.of_node and not named and not tasks and not limit and cpus <= shape.cpus_per_task * nodes then
+  elseif shape.of_node and not named and not tasks and not limit and cpus <= math.max(shape.cpus_per_task * nodes, brought) then
     most = math.min(most, nodes)
   else -- every node holds a task, though not always a GPU
     most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
@@ -189,7 +198,7 @@ local function counted(get)
   local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu) and cpus <= shape.tasks * shape.cpus_per_task
   if filled and not shape.of_job and not ranged then most = math.min(most, nodes) end
   shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
-  if not tasks and not limit and cpus > shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes then
+  if not tasks and not limit and cpus > math.max(shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes, brought) then
     most = math.max(most, cpus) -- only a program of its own asks so: 24.11 takes nodes for these CPUs (measured)
   end
   shape.most_nodes = math.max(nodes, most)
@@ -399,17 +408,22 @@ local function check_together(found, get, shape)
   check_range(found, get, shape)
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
   local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
-  if shape.tasks_per_gpu and tasks and not stated_gpus and tasks % shape.tasks_per_gpu > 0 then -- 22.05 rounds down
-    refuse(found, "gpus", "the tasks are no multiple of those for each GPU; write " .. REMEDY.gpus)
+  -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
+  if shape.tasks_per_gpu and not stated_gpus then
+    refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
+  end
+  if tasks and shape.tasks_per_node and (shape.of_task or shape.tasks_per_gpu) then -- either may count once it is released
+    local named, limit = positive(get("min_nodes")), positive(get("max_nodes"))
+    local nodes = named and named == limit and named or math.max(named or 1, ceil(tasks, shape.tasks_per_node))
+    if tasks ~= nodes * shape.tasks_per_node then
+      refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
+    end
   end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
   end
   if tasks and shape.of_job and shape.of_node and tasks < ceil(shape.of_job, shape.of_node) then -- 24.11
     refuse(found, "gpus", "there are fewer tasks than nodes that the GPUs take; write " .. REMEDY.gpus)
-  end
-  if shape.tasks_per_gpu and not tasks and shape.gpus == 0 then -- 24.11, 26.05
-    refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
   local by_tasks = shape.of_task or shape.tasks_per_gpu and shape.of_node and not shape.of_job
   if tasks and by_tasks and cpus > tasks * shape.cpus_per_task then -- 22.05; of tasks for each GPU 24.11 and 26.05
@@ -455,7 +469,13 @@ end
 local function partitions_of(parts, names, reserved)
   local found = {}
   if names ~= nil then
-    for name in string.gmatch(names, "[^,%s]+") do found[#found + 1] = parts[name] end
+    for name in string.gmatch(names, "[^,%s]+") do
+      local part, seen = parts[name], {}
+      while part and not seen[part] do -- a partition that is down or drains hands its jobs to another one (measured)
+        found[#found + 1], seen[part] = part, true
+        part = parts[part.alternate or ""]
+      end
+    end
   else
     for _, part in pairs(parts) do
       if reserved or part.flag_default == 1 then found[#found + 1] = part end
@@ -558,8 +578,9 @@ local function adds_to_a_job(source)
   return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
 end
 
--- By libslurm alone: that Slurm chose the partition, so that a reservation may take another one.
-local PART_ASSIGNED = 2 ^ 31
+-- By libslurm alone: that Slurm chose the partition, so that a reservation may take another one; and that the tasks of a job
+-- are counted anew, which takes GPUs off that go with them (measured on 26.05).
+local PART_ASSIGNED, TASKS_CHANGED = 2 ^ 31, 2 ^ 34
 
 -- Options by which a job takes more than it shows, beside --exclusive.
 local function check_hidden(found, source)
@@ -659,9 +680,10 @@ local function keep_to_counts(job, parts)
   local get = asked_of(job, parts)
   local least = math.max(stated(job, "min_nodes") or 1, get("least_nodes"))
   local ranged = limit ~= nil and limit > least
-  if stated(job, "tres_per_job") == nil and stated(job, "ntasks_per_node") == nil and not ranged then return end
+  local brought = stated(job, "cpus_per_tres") and not stated(job, "num_tasks") -- CPUs of which no task says where they are
+  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or brought) then return end
   local shape = shape_of(get)
-  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node)
+  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or brought)
   if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
     job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
   end
@@ -749,41 +771,52 @@ local function check_changed_gpus(found, job, record)
 end
 
 -- Slurm makes what a change names one after the other and stops at what it refuses: what was made before stays (measured
--- on 22.05 to 26.05). So one change names one thing that the size of a job depends on; a few go by two fields.
-local SAME_THING = { min_nodes = "NumNodes", max_nodes = "NumNodes", min_cpus = "NumCPUs", max_cpus = "NumCPUs" }
+-- on 22.05 to 26.05). So one change names one thing that the size of a job depends on.
 
 local function check_one_thing(found, job)
   local first = stated(job, "partition") and "partition"
   for _, field in ipairs(SHAPE) do
     if stated(job, field) ~= nil or job[field] == "" then
-      local thing = SAME_THING[field] or field
-      if first and first ~= thing then
-        return refuse(found, "gpus", string.format("%s and %s are changed one after the other, not at once", first, thing))
+      if first and not FROZEN[field] then
+        return refuse(found, "gpus", string.format("%s and %s are changed one after the other, not at once", first, field))
       end
-      first = thing
+      first = first or not FROZEN[field] and field
     end
   end
 end
 
--- Whether a change asks for more nodes than the job may have now.
-local function more_nodes(job, record)
+local SUBMIT_AGAIN = "cancel the job and submit it again"
+
+local function check_frozen(found, job, record)
+  for field, what in pairs(FROZEN) do
+    if stated(job, field) ~= nil or job[field] == "" and stated(record, field) ~= nil then
+      refuse(found, "gpus", string.format("the %s of a job are not changed; %s", what, SUBMIT_AGAIN))
+    end
+  end
+  local gpus, had = of_gpus(stated(job, "tres_per_job")), of_gpus(stated(record, "tres_per_job")) or 0
+  if gpus and gpus > had then
+    refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
+  elseif gpus and stated(record, "min_mem_per_cpu") and not stated(record, "mem_per_tres") then
+    refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
+  end
+  if has_flag(job, TASKS_CHANGED) then refuse(found, "gpus", "the tasks of a job are not changed; " .. SUBMIT_AGAIN) end
   local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
-  return math.max(stated(job, "min_nodes") or 0, stated(job, "max_nodes") or 0) > nodes, nodes
+  if count_nodes(stated(job, "req_nodes")) > nodes then
+    refuse(found, "gpus", "the list names more nodes than the job has; " .. SUBMIT_AGAIN)
+  end
 end
 
--- How many CPUs and tasks a job gets is told of none of its fields for sure: fewer than it has by MinCPUsNode, by one task
--- with --ntasks-per-node and by -O, more by a number of nodes that Slurm refuses (22.05). So what is for each of them only
--- becomes less, and a job with memory for each CPU gets no more nodes (measured).
+-- How many CPUs and tasks a job gets is told of none of its fields for sure: so what is for each CPU only becomes less, and
+-- so does memory that goes with GPUs of tasks (measured).
 local function check_shares(found, job, record)
+  local node, before = stated(job, "min_mem_per_node"), stated(record, "min_mem_per_node")
+  local of_tasks = of_gpus(stated(record, "tres_per_task")) and not of_gpus(stated(record, "tres_per_job"))
+  if node and of_tasks and not (before and node > 0 and node <= before) then
+    refuse(found, "memory-per-gpu", "memory is only made less where each task has GPUs; " .. SUBMIT_AGAIN)
+  end
   local new, old = stated(job, "min_mem_per_cpu"), not stated(record, "mem_per_tres") and stated(record, "min_mem_per_cpu")
   if new and not (old and new <= old) then
     refuse(found, "memory-per-gpu", "memory for each CPU is only made less by a change; cancel the job and submit it again")
-  end
-  if (of_gpus(stated(job, "tres_per_task")) or 0) > (of_gpus(stated(record, "tres_per_task")) or 0) then
-    refuse(found, "gpus", "GPUs for each task are only made fewer by a change; cancel the job and submit it again")
-  end
-  if stated(record, "min_mem_per_cpu") and more_nodes(job, record) then
-    refuse(found, "memory-per-gpu", "memory for each CPU goes with no more nodes; cancel the job and submit it again")
   end
 end
 
@@ -803,21 +836,15 @@ local function judge_fixed(found, job, record, parts)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
   if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
-  if (stated(job, "min_cpus") or math.huge) < record.min_cpus then -- its tasks stay, and take them again
-    refuse(found, "memory-per-gpu", "a job's CPUs cannot be made fewer; cancel the job and submit it again")
-  end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
   check_one_thing(found, job)
+  check_frozen(found, job, record)
   check_shares(found, job, record)
   check_changed_gpus(found, job, record)
   local get = after(job, record)
-  if any(job, { "min_nodes", "max_nodes" }) then check_range(found, get, shape_of(get)) end
   -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
   if any(job, OF_GRES) then check_types_of_gpus(found, get) end
-  if any(job, { "tres_per_job", "tres_per_task" }) and of_gpus(get("tres_per_job")) and of_gpus(get("tres_per_task")) then
-    refuse(found, "gpus", "GPUs of the job and of each task cannot be joined by a change; cancel the job and submit it again")
-  end
   check_moved(found, job, record, parts)
 end
 
@@ -862,6 +889,12 @@ local function exempt(job, uid, account)
   return account ~= nil and EXEMPT_ACCOUNTS[account] == true
 end
 
+-- The account that was judged stays the job's: a user may change which one is the default before Slurm looks again.
+local function keep_account(job)
+  local default = job.default_account
+  if not stated(job, "account") and default and default ~= "" then job.account = default end
+end
+
 local MOST_LINES = 10 -- of one answer: others wait while they are written
 
 local function answer(found, uid, tell)
@@ -894,11 +927,17 @@ local answer_change = function(job, record, parts, uid) return answer(judge_chan
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
     local account = stated(job, "account") or job.default_account
-    if exempt(job, uid, account) then return slurm.SUCCESS end
+    if exempt(job, uid, account) then
+      keep_account(job)
+      return slurm.SUCCESS
+    end
     local long = check_length(job)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
-    if code == slurm.SUCCESS then keep_to_counts(job, parts) end
+    if code == slurm.SUCCESS then
+      keep_to_counts(job, parts)
+      keep_account(job)
+    end
     job.requeue = 0
     return code
   end)

@@ -235,6 +235,16 @@ local function over_reservation(found, job, most, parts)
   if whole then refuse(found, "partition", "name the partition: with a reservation it may be " .. whole.name) end
 end
 
+-- A partition that is down or drains hands its jobs to another one, which the ticket has to name as well.
+local function over_alternates(found, source, most, parts)
+  if stated(source, "partition") == nil then return end
+  for _, part in ipairs(partitions_of(parts, source.partition)) do
+    if not most.partition[part.name] then
+      return refuse(found, "partition", string.format("partition %s, where its jobs may come, is not in its ticket", part.name))
+    end
+  end
+end
+
 -- Where nothing is named Slurm takes its default, of which the ticket may not be. A change does that by an empty name.
 local function over_names(found, source, most, new)
   for _, field in ipairs({ "partition", "qos", "account" }) do
@@ -324,6 +334,7 @@ local function judge_with_ticket(job, most, parts)
   over_whole_nodes(found, get("shared"), most)
   over_reservation(found, job, most, parts)
   over_names(found, job, most, true)
+  over_alternates(found, job, most, parts)
   over_others(found, job, most, shape.cpus_per_task)
   never_with_a_ticket(found, job)
   other_dependency(found, stated(job, "dependency"), most)
@@ -374,37 +385,20 @@ local function only_less_memory(job, record)
   return true
 end
 
--- More nodes and GPUs bring CPUs along, and how many is not told: those of a task, of a GPU and of tasks by node.
-local function over_growth(found, job, record)
-  local more, nodes = more_nodes(job, record)
-  if more or count_nodes(stated(job, "req_nodes")) > nodes then
-    refuse(found, "nodes", "the nodes of a job with a ticket cannot be made more; cancel it and submit it again")
-  end
-  for _, field in ipairs(OF_GRES) do
-    if (of_gpus(stated(job, field)) or 0) > (of_gpus(stated(record, field)) or 0) then
-      refuse(found, "gpus", "the GPUs of a job with a ticket cannot be made more; cancel it and submit it again")
-      break
-    end
-  end
-end
-
 local function judge_change_with_ticket(job, record, most, parts)
   local found, get = {}, after(job, record)
   judge_fixed(found, job, record, parts)
-  over_growth(found, job, record)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
   if stated(job, "tres_per_socket") then check_sockets(found, get) end
   for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
     if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
   end
-  for field, ceiling in pairs({ min_cpus = "cpus", max_cpus = "cpus", min_nodes = "nodes", max_nodes = "nodes" }) do
-    over(found, ceiling, stated(job, field) or 0, most[ceiling], ceiling == "cpus" and "CPUs" or "nodes")
-  end
   over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)
   over_names(found, job, most, false)
+  over_alternates(found, job, most, parts)
   over_others(found, job, most, 0)
   never_with_a_ticket(found, job)
   if job.dependency ~= nil then other_dependency(found, job.dependency, most) end

@@ -140,12 +140,23 @@ def more_together(
     held = (request.ntasks_per_gpu or 0) * (request.gpus_per_node or 0) * (request.nodes or 1)
     if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
         yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
-    if not gpus and (request.ntasks or 0) % (request.ntasks_per_gpu or 1):  # 22.05 rounds down, to no GPU
-        yield ("ntasks-per-gpu", "ntasks"), "take no GPU for the tasks that are left over", "ask with --gpus-per-node"
+    yield from _tasks_with_gpus(request, named=bool(gpus))
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05
         yield ("deadline", "dependency"), "end the job while another one runs whose place it keeps", "leave one out"
+
+
+def _tasks_with_gpus(request: JobRequest, *, named: bool) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Tasks with which GPUs go and which Slurm may count otherwise later (measured); `named`: a number of GPUs is."""
+    if request.ntasks_per_gpu and not named:  # 22.05 rounds down, 24.11 counts them anew when the job is released
+        yield ("ntasks-per-gpu",), "names no GPUs, and how many there are may change", "say --gpus as well"
+    if not (request.ntasks and request.ntasks_per_node and (request.gpus_per_task or request.ntasks_per_gpu)):
+        return
+    fixed = request.nodes is not None and request.nodes == request.nodes_max
+    nodes = request.nodes if fixed else max(request.nodes or 1, -(-request.ntasks // request.ntasks_per_node))
+    if request.ntasks != (nodes or 1) * request.ntasks_per_node:  # 24.11 and 26.05 take either, and GPUs with it
+        yield ("ntasks", "ntasks-per-node"), "are not as many tasks, and GPUs go with them", "leave one out"
 
 
 def number(request: JobRequest, *options: str) -> int | None:

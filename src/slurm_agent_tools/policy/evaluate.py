@@ -281,6 +281,11 @@ def _covers(item: Exemption, plan: PlannedRequest) -> bool:
     return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
 
 
+def harsher_verdict(first: Decision, second: Decision) -> bool:
+    """Whether the first is more severe than the second."""
+    return _SEVERITY.index(first.verdict) > _SEVERITY.index(second.verdict)
+
+
 def for_person(result: RuleDecision) -> bool:
     """Whether a person who agrees to a plan agrees to this: what needs one, and that nothing of it was tried before.
 

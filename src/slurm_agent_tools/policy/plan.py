@@ -187,6 +187,14 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
     return Pin("--nodes=1", f"keeps {what} on one node; spread, {more}")
 
 
+def one_node_pin(request: JobRequest, chosen: Sequence[Partition]) -> Pin | None:
+    """--nodes=1 for a request that does not say how many nodes, where one of each partition holds all of it."""
+    said = request.nodes or request.nodes_max or request.find("nodelist")
+    if said or not chosen or not all(_holds(partition, request, _gpus(request) or 0) for partition in chosen):
+        return None
+    return Pin("--nodes=1", "a ticket holds numbers, and on more nodes they would be more")
+
+
 def _dependency_pin(text: str) -> Pin | None:
     """Of several jobs one may fail while others run: a link that Slurm then removed would let what follows it begin."""
     if len(named_jobs(text)) < 2 or not re.search(r"(?i)after(?:ok|notok|corr):", text):

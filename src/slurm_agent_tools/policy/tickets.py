@@ -1,6 +1,7 @@
 """Tickets for requests that were judged: their ceilings, counted as the controller's plugin counts, and their proof.
 
-The plugin knows no partitions and so counts the worst placement on any; the ceilings are counted in the same way.
+The plugin knows no partitions and so counts the worst placement on any; the ceilings are counted in the same way. They
+are numbers and no shape, so what is judged is the most that they let a job have.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.geometry import geometry, is_ranged, more_together, types_of_gpus
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.submission_ticket import (
     COMMENT_WORD,
     LARGEST_SIGNED_SCRIPT,
@@ -23,7 +27,9 @@ from slurm_agent_tools.models.submission_ticket import (
     SubmissionTicket,
     parse_claim,
 )
-from slurm_agent_tools.scripts.effective_request import resolve
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_verdict
+from slurm_agent_tools.policy.plan import one_node_pin
+from slurm_agent_tools.scripts.effective_request import named, resolve
 from slurm_agent_tools.units import UNLIMITED
 
 SHORTEST_KEY = 32
@@ -137,6 +143,113 @@ def _items(request: JobRequest, option: str) -> list[str]:
 def _mebibytes(size: int | None) -> int | None:
     """Nothing known of it is all that a node has: a person agreed to that."""
     return None if size is None else -(-size // _MIB)
+
+
+# --- A ticket holds numbers and no shape: what it lets a job have is what is judged -----------------------------------
+
+_OTHERWISE = (
+    "A ticket holds numbers, and with it this request could take so much in another shape. State --nodes, and"
+    " --ntasks-per-node or --gpus-per-node, so that it can take no more than you mean."
+)
+
+
+def evaluate_for_ticket(
+    ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext
+) -> Decision:
+    """The decision on a script and on the most that a job with its ticket can take in the partitions that it names.
+
+    Where that is judged more severely, or read by a person, the job is kept on one node if one holds it. `ceilings_of`
+    are those of its ticket.
+    """
+    chosen = _chosen(ceilings_of, script, replace(context, grant=None))
+    if context.grant is None:
+        return chosen
+    return evaluate(script, replace(context, numbers=chosen.resources, pinned=chosen.pinned))
+
+
+def _chosen(
+    ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext
+) -> Decision:
+    """The same without a person's yes, which is to what is chosen here."""
+    asked = evaluate(script, context)
+    wide = _at_most(ceilings_of, script, context, asked)
+    if wide.resources == asked.resources:
+        return asked
+    if wide.verdict != "approve" and not harsher_verdict(wide, asked):
+        shown = replace(
+            wide.resources, nodes=asked.resources.nodes, memory_bytes=asked.resources.memory_bytes,
+            memory_per_node_bytes=asked.resources.memory_per_node_bytes,
+        )  # fmt: skip
+        return replace(wide, resources=shown)  # its hours count as they may be
+    if pin := one_node_pin(asked.request, named(asked.request, _offered(context))):
+        alone = replace(context, pinned=(*asked.pinned, pin))
+        kept = _at_most(ceilings_of, script, alone, evaluate(script, alone))
+        if not harsher_verdict(kept, asked):
+            return kept
+    return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
+
+
+def _offered(context: EvaluationContext) -> Mapping[str, Partition] | None:
+    return context.partitions if context.live is None else context.live.partitions
+
+
+def _at_most(
+    ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext,
+    decision: Decision,
+) -> Decision:  # fmt: skip
+    """The decision on the most that the ticket lets; the same one where that is no more, or no ticket is for it."""
+    offered = named(decision.request, _offered(context))
+    try:
+        most = _most(decision.resources, ceilings_of(decision.request), offered)
+    except InputError:  # told where the ticket is made
+        return decision
+    if most == decision.resources:
+        return decision
+    return evaluate(script, replace(context, numbers=most, pinned=decision.pinned))
+
+
+def _most(counted: Resources, allowed: Ceilings, offered: Sequence[Partition]) -> Resources:
+    """The larger of what was counted and what is allowed, as far as one of the partitions has it."""
+    nodes = max(counted.nodes or 1, min(allowed.nodes, _has(offered, _nodes_of)))
+    each, shared = allowed.memory_per_node, allowed.memory_per_gpu
+    on_node = _larger(counted.memory_per_node_bytes, each, _has(offered, _memory_of))
+    return replace(
+        counted,
+        nodes=None if counted.nodes is None else nodes,
+        cpus=_larger(counted.cpus, allowed.cpus, _has(offered, lambda one: nodes * one.cpus_per_node), unit=1),
+        gpus=_larger(counted.gpus, allowed.gpus, _has(offered, lambda one: nodes * one.gpus_per_node), unit=1),
+        memory_per_node_bytes=on_node,
+        memory_per_gpu_bytes=_larger(counted.memory_per_gpu_bytes, shared, _has(offered, _memory_of)),
+        memory_bytes=_larger(counted.memory_bytes, None if on_node is None else -(-on_node // _MIB) * nodes, _NO_END),
+    )
+
+
+_NO_END = 2**63
+
+
+def _has(offered: Sequence[Partition], what: Callable[[Partition], int]) -> int:
+    """The most of it that one of the partitions has; without end where that is not known of one."""
+    known = [what(partition) for partition in offered]
+    return max(known) if known and all(known) else _NO_END
+
+
+def _nodes_of(partition: Partition) -> int:
+    return min(partition.nodes, partition.max_nodes or partition.nodes)
+
+
+def _memory_of(partition: Partition) -> int:
+    return max(partition.memory_per_node, partition.memory_per_node_max)
+
+
+def _larger(counted: int | None, allowed: int | None, has: int, unit: int = _MIB) -> int | None:
+    """What was counted, unless so many units are more; what is not known stays so."""
+    if counted is None or allowed is None or min(allowed * unit, has) < counted + unit:
+        return counted
+    return min(allowed * unit, has)
+
+
+def _explained(before: RuleDecision, now: RuleDecision) -> RuleDecision:
+    return now if now.outcome == before.outcome else replace(now, message=f"{now.message} {_OTHERWISE}")
 
 
 def new_ticket(allowed: Ceilings, script: bytes | None) -> SubmissionTicket:

@@ -8,8 +8,9 @@ import posixpath
 import re
 import sysconfig
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -42,8 +43,9 @@ _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that i
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
 _GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB", "GOMAXPROCS": "2"}
 _AT_ONCE = 2
-"""Small texts of one server's, and one large one: many at once have more memory than a service of the site may have."""
-_TURNS: RunVar[tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]] = RunVar("_TURNS")
+"""Small texts of one server's, and large ones: many at once have more memory than a service of the site may have."""
+WHOSE: ContextVar[object] = ContextVar("WHOSE", default=None)
+"""For whom is read: of each one large text at a time, so that nobody waits until all of another's are done."""
 _SMALL, _KEPT = 2**18, 32  # bytes printed, and texts
 _PRINTED: dict[tuple[str, str, bytes], bytes] = {}
 """Of the last small texts: a refusal reads its text once more, and so does the submission behind a check."""
@@ -76,7 +78,7 @@ async def read_script(
         answer: Answer = await _read(need, root, files) if isinstance(need, NeedFile) else None
         size += len(need.text if isinstance(need, NeedShell) else answer or "")
         # What is large is worked on in turn, and beside the event loop, in which others are answered meanwhile.
-        async with nullcontext() if size < LONG else _turns()[1]:
+        async with nullcontext() if size < LONG else _turns().large():
             if isinstance(need, NeedShell):
                 answer = await parse(need)
             parsed = parsed or (own and isinstance(answer, dict))
@@ -167,7 +169,7 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     """What shfmt prints, or why it prints nothing."""
     seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
     try:
-        async with _turns()[0] if len(text) < LONG else nullcontext():  # of a large one it is its turn already
+        async with _turns().small if len(text) < LONG else nullcontext():  # of a large one it is its turn already
             done = await process.run(
                 [shfmt, "--to-json", f"-ln={dialect}"],
                 stdin=text,
@@ -188,15 +190,36 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     return done.stdout
 
 
-def _turns() -> tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]:
+class _Turns:
     """Whose turn it is, in the order in which they came: to have a small text parsed, and to have a large one read.
 
     Nobody waits with a small text for large ones. A tree has much memory, so its turn lasts until it is read.
     """
+
+    def __init__(self) -> None:
+        self.small, self._large = anyio.CapacityLimiter(_AT_ONCE), anyio.CapacityLimiter(_AT_ONCE)
+        self._of: dict[object, anyio.Lock] = {}
+
+    @asynccontextmanager
+    async def large(self) -> AsyncIterator[None]:
+        whose = WHOSE.get()
+        own = self._of.setdefault(whose, anyio.Lock())
+        try:
+            async with own, self._large:
+                yield
+        finally:
+            if not own.locked() and not own.statistics().tasks_waiting:
+                self._of.pop(whose, None)
+
+
+_TURNS: RunVar[_Turns] = RunVar("_TURNS")
+
+
+def _turns() -> _Turns:
     try:
         return _TURNS.get()
     except LookupError:
-        _TURNS.set((anyio.CapacityLimiter(_AT_ONCE), anyio.CapacityLimiter(1)))
+        _TURNS.set(_Turns())
         return _TURNS.get()
 
 
@@ -223,7 +246,7 @@ async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
 
     small = len(content) < LONG
     try:
-        async with nullcontext() if small else _turns()[1]:
+        async with nullcontext() if small else _turns().large():
             tree = await parse(NeedShell(content, "bash", path, 1, offsets=True))
             if not isinstance(tree, dict):
                 return reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -163,10 +163,11 @@ async def judge(
     *,
     partitions: Mapping[str, Partition] | None = None,
     grant: Consent | None = None,
+    decide: Callable[[ScriptReading, EvaluationContext], Decision] = evaluate,
 ) -> SubmissionRequest:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     evaluation = context_of(context, request, live=known, partitions=partitions, grant=grant, decision_id=new_id())
-    judged = request.as_decided(evaluate(request.reading, evaluation))
+    judged = request.as_decided(decide(request.reading, evaluation))
     (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
     named_and_off = (
         request.arguments.stage is not None and tried.outcome == "not_evaluated"
@@ -174,7 +175,7 @@ async def judge(
     if known is not None and known.ladder is None and (tried.outcome == "deny" or named_and_off):
         known = replace(known, ladder=await _ladder(context, judged, known))
         judged = replace(
-            judged.as_decided(evaluate(request.reading, replace(evaluation, live=known))), ladder=known.ladder
+            judged.as_decided(decide(request.reading, replace(evaluation, live=known))), ladder=known.ladder
         )
     await log_decision(context, judged, "decided")
     return judged

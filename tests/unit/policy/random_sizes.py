@@ -26,8 +26,14 @@ def options(chance: random.Random) -> dict[str, str]:
 
 
 def _has_no_ticket(made: Options) -> bool:
-    """GPUs on a range of nodes, which sbatch takes."""
+    """GPUs on a range of nodes, and tasks with which GPUs go and that are counted in two ways: sbatch takes them."""
     one = _Numbers(made)
+    if one.of_gpu and not (one.gpus or one.of_node or one.of_task):
+        return True
+    if one.tasks and one.on_node and (one.of_task or one.of_gpu):
+        nodes = one.low if one.fixed else max(one.low, -(-one.tasks // one.on_node))
+        if one.tasks != nodes * one.on_node:
+            return True
     return one.ranged and (one.gpus or one.of_node or one.of_task or one.of_gpu) > 0
 
 

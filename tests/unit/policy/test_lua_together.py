@@ -20,7 +20,7 @@ from slurm_agent_tools.policy.for_others import TicketSource
 @pytest.mark.parametrize(
     ("taken", "plain"),
     [
-        ({"ntasks_per_tres": 64}, {"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}),
+        ({"ntasks_per_tres": 64, "num_tasks": 64, "min_nodes": 1, "max_nodes": 1}, {"ntasks_per_tres": 64, "num_tasks": 64, "tres_per_job": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1}),
         ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
         ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
         ({"contiguous": 2, "req_nodes": "a,z"}, {"contiguous": 65534, "req_nodes": "a,z"}),
@@ -49,10 +49,19 @@ from slurm_agent_tools.policy.for_others import TicketSource
             {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 6},
             {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2},
         ),
-        ({"ntasks_per_tres": 3, "num_tasks": 1, "min_cpus": 1}, {"ntasks_per_tres": 3, "num_tasks": 3, "min_cpus": 3}),
+        ({"ntasks_per_tres": 3, "num_tasks": 1, "min_cpus": 1}, {"ntasks_per_tres": 3, "num_tasks": 3, "min_cpus": 3, "tres_per_job": "gres:gpu:1"}),
+        (
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 4, "min_cpus": 4, "ntasks_per_node": 1, "min_nodes": 1, "max_nodes": 1},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 4, "min_cpus": 4, "ntasks_per_node": 4, "min_nodes": 1, "max_nodes": 1},
+        ),
+        (
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1, "ntasks_per_node": 4, "min_nodes": 1, "max_nodes": 1},
+            {"tres_per_task": "gres:gpu:1", "num_tasks": 4, "min_cpus": 4, "ntasks_per_node": 2, "min_nodes": 2},
+        ),
+        ({"tres_per_node": "gres:gpu:1", "max_nodes": 0}, {"tres_per_node": "gres:gpu:1", "max_nodes": 1}),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
-         "a range of nodes", "more tasks than GPUs of a node", "tasks left over"],
+         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]

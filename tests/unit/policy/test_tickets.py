@@ -63,7 +63,7 @@ def test_for_gpus_of_two_types_by_two_options_and_for_nodes_by_a_function_there_
     assert allowed("--time=5", "--mem=1G", *same).gpus == 4
 
 
-@pytest.mark.parametrize("gpus", ["--gpus=2", "--gres=gpu:1", "--gpus-per-task=1", "--ntasks-per-gpu=1"])
+@pytest.mark.parametrize("gpus", ["--gpus=2", "--gres=gpu:1", "--gpus-per-task=1"])
 def test_for_gpus_on_a_range_of_nodes_there_is_no_ticket(gpus: str):
     words = ("--time=5", "--mem=1G", "--ntasks=2", gpus)
     with pytest.raises(InputError, match="nodes") as caught:

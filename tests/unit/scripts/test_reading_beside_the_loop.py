@@ -8,6 +8,7 @@ import anyio
 import pytest
 from tests.unit.counting import counted
 from tests.unit.scripts.project import project, read
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.programs.languages import python_program
 from slurm_agent_tools.scripts import analyse, reader, script_layout
@@ -112,3 +113,28 @@ async def test_large_texts_are_read_one_after_the_other(monkeypatch: pytest.Monk
         for number in range(4):
             group.start_soon(read, f"echo large{number}\n" * 3000)
     assert most == 1
+
+
+async def test_nobody_waits_until_all_large_texts_of_another_are_read(monkeypatch: pytest.MonkeyPatch):
+    real, others, done = analyse.read_shell, threading.Event(), list[str]()
+
+    def held(*words, **more):
+        if reader.WHOSE.get() == 1:
+            assert others.wait(SECONDS)
+        return real(*words, **more)
+
+    async def asked(whose: int, text: str):
+        reader.WHOSE.set(whose)
+        await read(text * 3000)
+        done.append(text)
+
+    monkeypatch.setattr(analyse, "read_shell", held)
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(asked, 1, f"echo {number}\n")
+        await anyio.sleep(0.1)
+        await asked(2, "echo mine\n")
+        assert done == ["echo mine\n"]
+        others.set()
+    assert len(done) == 5
+    assert reader._turns()._of == {}

@@ -109,6 +109,9 @@ def _policy(site: Installation, loaded: LoadedPolicy) -> Iterator[SiteFinding]:
     says = f"{loaded.name}, version {loaded.version}, sha256 {loaded.sha256[:12]}, from {loaded.source}"
     mend = f"write the site's own to {site.config.policy}: the service does not start without"
     yield SiteFinding("policy", "ok" if loaded.by_site else "wrong", says, mend)
+    if idle := sum(not item.users for item in loaded.policy.exceptions):
+        says = f"{idle} name no users and count for nobody: project and script are what a caller says"
+        yield SiteFinding("exceptions", "wrong", says, "say under `users` for whom each is")
     signers, lines = len(loaded.policy.allowed_signers), loaded.policy.allowed_passkeys
     keys = keys_for(site.config.page_origin, lines)
     if lines and len(keys) < len(lines):

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from slurm_agent_tools.errors import InputError, SiteUnreachable, SlurmError, StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, token_in
+from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.plan import LiveFacts
@@ -89,12 +90,13 @@ class SiteJudgement:
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
         snapshot = replace(snapshot, unsettled=tuple(kept))
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)
-        request = await judge(context, request, known)
+        decide = partial(tickets.evaluate_for_ticket, self._ceilings)
+        request = await judge(context, request, known, decide=decide)
         if request.verdict.verdict == "approve" and not dry:
             grant = await approval.granted(context, request, None)
             if grant is None:
                 return await self._question(request)
-            request = await judge(context, request, known, grant=grant.shown)
+            request = await judge(context, request, known, grant=grant.shown, decide=decide)
         if request.verdict.verdict != "allow" or dry:
             return _told(request)
         return await self._given(request)
@@ -123,7 +125,7 @@ class SiteJudgement:
     async def _given(self, request: SubmissionRequest) -> dict[str, Any]:
         """In the ledger, then where the controller finds it."""
         context, now = self._context, self._context.clock.now()
-        ticket = tickets.new_ticket(self._ceilings(request, now), request.data)
+        ticket = tickets.new_ticket(self._ceilings(request.effective), request.data)
         item = Submission(
             token=f"{SUBMISSION_PREFIX}{ticket.nonce[:16]}", idempotency_key=ticket.nonce, phase="intent", created=now,
             updated=now, script_path=request.reading.path, script_sha256=request.reading.sha256,
@@ -152,12 +154,12 @@ class SiteJudgement:
             facts = {"token": item.token, "ticket": ticket.nonce, "ceilings": ticket.ceilings.text}
             await log_decision(self._context, request, "ticket", **facts)
 
-    def _ceilings(self, request: SubmissionRequest, now: datetime) -> Ceilings:
-        named = request.effective.find("account")
+    def _ceilings(self, request: JobRequest) -> Ceilings:
+        named = request.find("account")
         return tickets.ceilings(
-            request.effective,
+            request,
             uid=self._records.user.uid,
-            expires=int(now.timestamp()) + self._config.ticket_seconds,
+            expires=int(self._context.clock.now().timestamp()) + self._config.ticket_seconds,
             account=named[-1].value if named else None,
             threads_per_core=self._config.threads_per_core,
             most_gpus_per_node=self._config.most_gpus_per_node,

@@ -23,6 +23,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError
+from slurm_agent_tools.scripts.reader import WHOSE
 from slurm_agent_tools.server.site import user_records
 from slurm_agent_tools.server.site.judging import SiteJudgement
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
@@ -98,14 +99,20 @@ class SiteService:
     async def _call(self, stream: SocketStream, user: UnixUser, keep: Callable[[int], None]) -> None:
         words = (await site_socket.receive(stream, wait=_FIRST, most=site_socket.QUESTION)).words
         _check_characters(words)
-        records = await self._users.of(user)
+        WHOSE.set(user.uid)
+        with self._users.of(user) as records:
+            await self._with_records(stream, words, records, keep)
+
+    async def _with_records(
+        self, stream: SocketStream, words: Mapping[str, Any], records: UserRecords, keep: Callable[[int], None]
+    ) -> None:
         context = self._users.context(records, _project(words), RemoteFiles(stream, keep))
         judgement = SiteJudgement(context, records, self._issuer, self._config)
         given: str | None = None
         try:
             with anyio.fail_after(_CALL):
                 answer = await self._answer(words, context, records, judgement)
-            self._link(user, context, answer)
+            self._link(records.user, context, answer)
             given = answer.get("token")
             await site_socket.send(stream, SiteFrame({"answer": answer}))
             await judgement.log_given()

@@ -161,21 +161,23 @@ class SitePage:
         if folder == "static" and request.method != "POST":
             return static_file(file)
         project, name = pages.links[secret]
-        records = await self._users.of(pages.user)
-        context = self._users.context(records, project, RemoteFiles(None))
-        if request.method != "POST":
-            return HTMLResponse(await self._shown(context, pages, name))
-        step = called(inner)
-        if step is None or step[1] != name:
-            raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
-        act = self._begun if step[0] == "begin" else self._finished
-        origin = request.headers.get("origin", "")
+        with self._users.of(pages.user) as records:
+            context = self._users.context(records, project, RemoteFiles(None))
+            if request.method != "POST":
+                return HTMLResponse(await self._shown(context, pages, name))
+            step = called(inner)
+            if step is None or step[1] != name:
+                raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
+            act = self._begun if step[0] == "begin" else self._finished
+            origin = request.headers.get("origin", "")
 
-        async def acted(sent: dict[str, Any]) -> dict[str, Any]:
-            records.check_room(self._config.state_mebibytes)  # each refusal of an answer is a line in the user's log
-            return await act(context, pages.questions, secret, name, origin, sent)
+            async def acted(sent: dict[str, Any]) -> dict[str, Any]:
+                records.check_room(
+                    self._config.state_mebibytes
+                )  # each refusal of an answer is a line in the user's log
+                return await act(context, pages.questions, secret, name, origin, sent)
 
-        return await answered(request, acted)
+            return await answered(request, acted)
 
     async def _shown(self, context: ClusterContext, pages: _UsersPages, name: str) -> str:
         """All of it, as at a terminal: nothing is masked, hidden signs are spelled out."""

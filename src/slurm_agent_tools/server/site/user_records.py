@@ -5,9 +5,10 @@ Each user's records lie in a folder of their own, so that no question can be ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -99,7 +100,8 @@ class RecordsByUser:
         self._settings = Settings(project_root=config.state, state_dir=config.state, slurm=slurm)
         self._runner = runner or LocalRunner(self._settings)
         self._key = LocalTransport(self._settings, slurm).key
-        self._users: dict[int, UserRecords] = {}
+        self._users: dict[int, UserRecords] = {}  # the one that was used last is the last
+        self._calls = Counter[int]()
         self.tickets: dict[int, int] = {}
         self.policy = policy or self._policy
         self.policy()
@@ -114,11 +116,20 @@ class RecordsByUser:
             hint = "Write the site's policy: `slurm-agent-tools site check` says what is missing."
             raise ConfigError("policy", str(path), f"cannot be read: {error.strerror}", hint=hint) from error
 
-    async def of(self, user: UnixUser) -> UserRecords:
-        """Those of one user."""
-        if user.uid not in self._users:
-            self._users[user.uid] = self._opened(user)
-        return self._users[user.uid]
+    @contextmanager
+    def of(self, user: UnixUser) -> Iterator[UserRecords]:
+        """Those of one user, open as long as a call needs them; of the others the last few stay open too."""
+        records = self._users.pop(user.uid, None) or self._opened(user)
+        self._users[user.uid] = records
+        self._calls[user.uid] += 1
+        try:
+            yield records
+        finally:
+            self._calls[user.uid] -= 1
+            idle = [uid for uid in self._users if not self._calls[uid]]
+            for uid in idle[: max(0, len(self._users) - _OPEN)]:
+                self._users.pop(uid).store.close()
+                del self._calls[uid]
 
     def _opened(self, user: UnixUser) -> UserRecords:
         folder = self._config.state / USERS / str(user.uid)
@@ -132,7 +143,7 @@ class RecordsByUser:
         environment = LoginEnvironment(records.user.name, project, _NO_ENVIRONMENT)
         return ClusterContext(
             settings=self._settings,
-            policy=self.policy(),
+            policy=for_callers(self.policy()),
             slurm=records.slurm,
             watcher=Watcher(records.slurm, self.clock),
             files=files,
@@ -151,11 +162,20 @@ class RecordsByUser:
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
 
+_OPEN = 200
+"""Users whose ledgers stay open: each takes three of the handles that a service may have."""
+
 
 @lru_cache(maxsize=4)
 def _understood(path: str, content: bytes) -> LoadedPolicy:
     """Read for every request, and understood again only when a byte of it changed."""
     return load(shipped(), base=Base("site", path, content))
+
+
+def for_callers(loaded: LoadedPolicy) -> LoadedPolicy:
+    """The policy without exceptions that name no user: which project and script it is, the caller says by itself."""
+    named = tuple(item for item in loaded.policy.exceptions if item.users)
+    return replace(loaded, policy=loaded.policy.model_copy(update={"exceptions": named}))
 
 
 def state_of(config: SiteConfig) -> Path:

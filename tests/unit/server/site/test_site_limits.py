@@ -14,10 +14,12 @@ import pytest
 from tests.unit.server.site.site_in_memory import ALICE, BOB, LONG, SCRIPT, Site, site
 
 from slurm_agent_tools.errors import SiteUnreachable, StorageError
-from slurm_agent_tools.server.site import remote_files, service
+from slurm_agent_tools.server.site import remote_files, service, user_records
+from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.transport import site_socket
 from slurm_agent_tools.transport.site_socket import HELD, MOST, MOST_OF_ONE, BrokenFrame, CallLimits
+from slurm_agent_tools.transport.unix_peer import UnixUser
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -242,3 +244,31 @@ async def test_the_calls_of_one_user_share_what_the_service_keeps(tmp_path: Path
         assert "more than the service keeps" in str(said), said
         assert looks == 5
         assert made.service._limits._held.total() == 0
+
+
+async def test_the_ledgers_of_the_last_users_alone_stay_open_and_one_that_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(user_records, "_OPEN", 2)
+    async with site(tmp_path) as made:
+        crowd = [UnixUser(3000 + number, f"user{number}") for number in range(5)]
+        with made.users.of(ALICE) as mine:
+            for made.who in crowd:
+                await made.client().ask("questions", {})
+            assert made.users._users[ALICE.uid] is mine
+            assert len(made.users._users) == 2
+        for made.who in (crowd[0], ALICE):  # opened again, with what it knows
+            assert "token" in await made.client().ask("judge", words(made))
+        assert list(made.users._users) == [crowd[0].uid, ALICE.uid]
+        assert set(made.users._calls) == set(made.users._users)
+        assert len(made.ledger(ALICE).open_submissions(Owner("alice", str(made.project), made.users._key))) == 1
+
+
+async def test_an_exception_without_users_counts_for_no_caller_who_says_project_and_script_alone(tmp_path: Path):
+    text = "limits: {time_limit: {free: '01:00:00', justify: '02:00:00'}}\nexceptions:\n- {rule: time-limit, reason: nightly validation, until: 2099-01-01, scripts: [job.sh]%s}\n"
+    for more, good in (("", False), (", users: [bob]", False), (", users: [alice]", True)):
+        folder = tmp_path / str(len(more))
+        folder.mkdir()
+        async with site(folder, text=text % more) as made:
+            (made.project / "job.sh").write_text(LONG)
+            assert ("token" in await made.client().ask("judge", words(made))) is good, more

@@ -1,0 +1,162 @@
+"""What a ticket lets in another shape is judged too: a bigger job than was asked for gets no ticket by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+import pytest
+import yaml
+from tests.unit.policy.plans import live
+
+from slurm_agent_tools.api.rule_examples import NOW
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.decision import Consent, Decision
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
+from slurm_agent_tools.models.submission_ticket import Ceilings
+from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.transport.local import LocalFiles
+
+GIB = 2**30
+WHY = "eight GPUs, as the model of the paper has"
+GPU = Partition(
+    name="gpu", state="UP", default=True, nodes=2, max_time_seconds=None, default_time_seconds=None, cpus_per_node=64,
+    gpus_per_node=4, memory_per_node=1024 * GIB, total_cpus=128, total_gpus=8,
+)  # fmt: skip
+CPU = replace(GPU, name="cpu", default=False, nodes=16, gpus_per_node=0, total_gpus=0, memory_per_node=256 * GIB)
+MANY = replace(GPU, name="many", default=False, nodes=16)
+
+
+def policy(**limits: object) -> LoadedPolicy:
+    document = yaml.safe_load(shipped())
+    document["limits"] |= limits
+    return load(yaml.safe_dump(document).encode())
+
+
+def reading(*directives: str) -> ScriptReading:
+    lines = [
+        "#!/bin/bash",
+        *(f"#SBATCH {one}" for one in directives),
+        "./train",
+    ]
+    data = "\n".join([*lines, ""]).encode()
+    return anyio.run(lambda: read_script(data, "train.sh", project="/", files=LocalFiles()))
+
+
+def given(request: JobRequest) -> Ceilings:
+    return tickets.ceilings(request, uid=1001, expires=2_000_000_000, most_gpus_per_node=8)
+
+
+def context(loaded: LoadedPolicy, grant: Consent | None = None) -> EvaluationContext:
+    known = live(partitions={one.name: one for one in (GPU, CPU, MANY)})
+    return EvaluationContext(
+        loaded, "/p", decision_id="1", live=known, grant=grant, request_sha256="0" * 64, justification=WHY
+    )
+
+
+def decided(script: ScriptReading, loaded: LoadedPolicy, grant: Consent | None = None) -> Decision:
+    return tickets.evaluate_for_ticket(given, script, context(loaded, grant))
+
+
+def by_itself(script: ScriptReading, loaded: LoadedPolicy) -> Decision:
+    return evaluate(script, context(loaded))
+
+
+FEW = {"gpus": {"free": 2, "justify": 3}}
+SHORT = {"cpu_hours_per_job": 8.0, "cpu_hours_per_day": 12.0}
+SMALL = {"memory_without_gpus": {"free": "2G", "justify": "4G"}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "directives", "rule"),
+    [
+        (
+            FEW,
+            "--partition=gpu --ntasks=128 --gpus-per-node=1 --mem=16G",
+            "gpus",
+        ),  # eight GPUs ran where two were judged
+        (FEW, "--partition=gpu --ntasks=32 --cpus-per-task=4 --gpus-per-node=1 --mem=16G", "gpus"),
+        ({}, "--partition=gpu --nodes=2 --ntasks=8 --gpus-per-task=1 --mem=96G", "memory-per-gpu"),  # 96G for one GPU
+    ],
+)
+def test_a_ticket_that_lets_more_in_another_shape_needs_a_person(limits: dict[str, object], directives: str, rule: str):
+    script, loaded = reading(*directives.split(), "--time=30"), policy(**limits)
+    assert by_itself(script, loaded).verdict == "allow"
+    made = decided(script, loaded)
+    assert made.verdict == "approve"
+    (told,) = [one for one in made.rules if one.outcome == "approve"]
+    assert told.id == rule
+    assert "A ticket holds numbers" in told.message
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        "--partition=cpu --mem-per-cpu=5G --ntasks=16",  # a person read 80G on one node, and 160G ran on two
+        "--partition=cpu --mem=5G --ntasks=8",
+        "--partition=cpu --mem-per-cpu=1G --ntasks=64",
+    ],
+)
+def test_what_a_person_reads_is_all_that_its_ticket_lets(directives: str):
+    script, loaded = reading(*directives.split(), "--time=20"), policy(**SMALL)
+    made = decided(script, loaded)
+    assert made.verdict == "approve"
+    assert [pin.option for pin in made.pinned] == ["--nodes=1"]
+    assert given(made.request).nodes == made.resources.nodes == 1
+    yes = Consent("1", "signed", "ada", NOW)
+    granted = decided(script, loaded, grant=yes)
+    assert granted.verdict == "allow"
+    assert (granted.resources, granted.pinned) == (made.resources, made.pinned)
+
+
+def test_a_job_that_one_node_holds_is_kept_there_where_more_of_it_would_need_a_person():
+    """64 CPUs ran, and twelve were judged."""
+    script = reading("--partition=gpu", "--gpus=1", "--ntasks-per-node=6", "--ntasks=12", "--mem=1G", "--time=30")
+    made = decided(script, policy(**SHORT))
+    assert made.verdict == "allow"
+    assert [pin.option for pin in made.pinned] == ["--nodes=1"]
+    assert given(made.request).cpus == made.resources.cpus == 12
+
+
+def test_where_no_node_holds_it_a_person_reads_the_most_that_the_partition_has():
+    script = reading("--partition=cpu", "--mem-per-cpu=3G", "--ntasks=80", "--time=5")
+    made = decided(script, policy(**SMALL))
+    assert (made.verdict, made.pinned) == ("approve", ())
+    assert made.resources.nodes == CPU.nodes
+    assert made.resources.memory_bytes == CPU.nodes * 240 * GIB
+    assert by_itself(script, policy(**SMALL)).resources.nodes == 1
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        "--partition=gpu --gpus=2 --mem=32G",
+        "--partition=many --nodes=2 --gpus-per-node=4 --ntasks-per-node=4 --mem=64G",
+        "--partition=cpu --ntasks=4 --nodes=2 --mem=1G",
+        "--partition=gpu --gpus=1",
+        "--partition=cpu --mem=1G --array=0-9%2",
+    ],
+)
+def test_what_asks_for_no_more_with_its_ticket_is_judged_as_it_is(directives: str):
+    script, loaded = reading(*directives.split(), "--time=20"), policy()
+    made, alone = decided(script, loaded), by_itself(script, loaded)
+    assert (made.verdict, made.resources, made.pinned) == (alone.verdict, alone.resources, alone.pinned)
+
+
+def test_hours_count_as_they_may_be_and_the_rest_is_shown_as_it_was_asked():
+    made = decided(
+        reading("--partition=gpu", "--gpus=1", "--ntasks-per-node=6", "--ntasks=12", "--mem=1G", "--time=20"), policy()
+    )
+    assert (made.verdict, made.resources.cpus) == ("allow", 72)
+    assert (made.resources.nodes, made.resources.memory_bytes) == (2, 2 * GIB)
+
+
+def test_for_what_no_ticket_is_for_the_verdict_is_that_of_the_policy():
+    script, loaded = reading("--partition=gpu", "--gpus=2", "--nodes=1-2", "--time=20", "--mem=8G"), policy()
+    with pytest.raises(InputError, match="range"):
+        given(by_itself(script, loaded).request)
+    assert decided(script, loaded) == by_itself(script, loaded)
