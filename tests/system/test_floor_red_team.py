@@ -70,12 +70,11 @@ CHANGES = [
         "NumNodes=2",
     ),  # 24.11, 26.05: 8 GPUs
     ("--partition=gpu -N1 --ntasks-per-node=4 --gpus-per-task=1 --mem=16G", True, "NumNodes=2"),
-    (
-        "--partition=gpu -N1 -n1 --gpus=4 --mem-per-cpu=2G",
-        False,
-        "TresPerJob=gres:gpu:1",
-    ),  # with tasks by node: 64G for it
-    ("--partition=gpu -N1 -n1 --gpus=4 --mem-per-cpu=2G", True, "TresPerJob=gres/gpu:1"),
+    *(
+        ("--partition=gpu -N1 -n1 --gpus=4 --mem-per-cpu=2G", ticket, f"TresPerJob=gres{sign}gpu:1")
+        for ticket in (False, True)
+        for sign in ":/"  # with many tasks by node: 64G for it
+    ),
     ("--partition=gpu -N1 -n1 -c4 --gpus-per-task=1 --mem=1G", False, "MinMemoryNode=65536"),
     ("--partition=special -N1 -n1 -c50 --mem=1G", False, "MinCPUsNode=1"),  # then MinMemoryCPU=16384: (50,819200)
     ("--partition=special -N1 -n50 --ntasks-per-node=50 --mem=18G", True, "MinCPUsNode=1"),

@@ -20,19 +20,12 @@ local EXPECTED = {
 local NEVER_ZERO = { "cpus_per_task", "max_nodes", "min_nodes", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket" }
 
 -- Fields of a change that decide how large a job is.
-local SHAPE = {
-  "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "min_mem_per_node",
-  "min_mem_per_cpu", "min_nodes", "max_nodes", "req_nodes", "min_cpus", "max_cpus",
-}
+local SHAPE = { "tres_per_job", "min_mem_per_node", "min_mem_per_cpu", "req_nodes" }
 local COUNTED = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres",
 }
 local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
--- CPUs are among them: a job that has GPUs for each task gets more of them with more CPUs.
-local GPU_SHAPE = {
-  "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes", "req_nodes",
-  "min_cpus", "max_cpus",
-}
+local GPU_SHAPE = { "tres_per_job", "req_nodes" }
 
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
 local HIDDEN = {
@@ -184,12 +177,12 @@ local function counted(get)
   shape.fewer_tasks = shape.of_task and not get("cpus_per_tres")
     and (shape.of_job and shape.cpus_per_task > 1 or not shape.of_job and not guessed and cpus < shape.tasks * shape.cpus_per_task)
 
-  local brought = shape.cpus_per_gpu * gpus -- sbatch of 24.11 writes them into min_cpus
+  local of_gpus_alone = get("cpus_per_tres") and shape.cpus_per_gpu * gpus or 0 -- sbatch of 24.11 writes them into min_cpus
   local most = limit or math.huge
   if tasks and not guessed then most = math.min(most, math.max(tasks, shape.tasks)) end
   if shape.of_node and shape.of_job then
     most = math.min(most, ceil(shape.of_job, shape.of_node))
-  elseif shape.of_node and not named and not tasks and not limit and cpus <= math.max(shape.cpus_per_task * nodes, brought) then
+  elseif shape.of_node and not named and not tasks and not limit and cpus <= math.max(shape.cpus_per_task * nodes, of_gpus_alone) then
     most = math.min(most, nodes)
   else -- every node holds a task, though not always a GPU
     most = math.min(most, math.max(gpus, shape.tasks, (guessed or not tasks) and limit or 0))
@@ -198,7 +191,7 @@ local function counted(get)
   local filled = shape.tasks_per_node and (tasks or not shape.tasks_per_gpu) and cpus <= shape.tasks * shape.cpus_per_task
   if filled and not shape.of_job and not ranged then most = math.min(most, nodes) end
   shape.full_nodes = shape.tasks_per_node and (not tasks or not ranged)
-  if not tasks and not limit and cpus > math.max(shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes, brought) then
+  if not tasks and not limit and cpus > math.max(shape.cpus_per_task * (shape.tasks_per_node or 1) * nodes, of_gpus_alone) then
     most = math.max(most, cpus) -- only a program of its own asks so: 24.11 takes nodes for these CPUs (measured)
   end
   shape.most_nodes = math.max(nodes, most)
@@ -397,7 +390,7 @@ local function check_range(found, get, shape)
 end
 
 -- Options and fields of which Slurm gives more together than is counted of each (measured, in the versions that stand
--- behind them). Tasks for each GPU beside GPUs for each task or no GPUs, and more CPUs, only a program of its own asks for.
+-- behind them). Tasks for each GPU beside GPUs for each task, and more CPUs, only a program of its own asks for.
 local function check_together(found, get, shape)
   if shape.tasks_per_part and shape.gpus > 0 and (shape.cpus_per_gpu > 0 or get("min_mem_per_cpu")) then -- 24.11, 26.05
     refuse(found, "directives", "tasks for each socket or core bring CPUs for each GPU; ask with --ntasks-per-node")
@@ -467,18 +460,18 @@ end
 
 -- The partitions that a job names, or else the default one; with a reservation it may be any.
 local function partitions_of(parts, names, reserved)
-  local found = {}
-  if names ~= nil then
-    for name in string.gmatch(names, "[^,%s]+") do
-      local part, seen = parts[name], {}
-      while part and not seen[part] do -- a partition that is down or drains hands its jobs to another one (measured)
-        found[#found + 1], seen[part] = part, true
-        part = parts[part.alternate or ""]
-      end
+  local found, seen = {}, {}
+  local function add(part) -- one that is down or drains hands its jobs to another one (measured)
+    while part and not seen[part] do
+      found[#found + 1], seen[part] = part, true
+      part = parts[part.alternate or ""]
     end
+  end
+  if names ~= nil then
+    for name in string.gmatch(names, "[^,%s]+") do add(parts[name]) end
   else
     for _, part in pairs(parts) do
-      if reserved or part.flag_default == 1 then found[#found + 1] = part end
+      if reserved or part.flag_default == 1 then add(part) end
     end
   end
   return found
@@ -680,7 +673,7 @@ local function keep_to_counts(job, parts)
   local get = asked_of(job, parts)
   local least = math.max(stated(job, "min_nodes") or 1, get("least_nodes"))
   local ranged = limit ~= nil and limit > least
-  local brought = stated(job, "cpus_per_tres") and not stated(job, "num_tasks") -- CPUs of which no task says where they are
+  local brought = stated(job, "cpus_per_tres") and not positive(stated(job, "num_tasks")) -- CPUs of which no task says where they are
   if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or brought) then return end
   local shape = shape_of(get)
   local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or brought)
@@ -744,8 +737,8 @@ local function after(job, record)
   return function(field)
     local new = stated(job, field)
     if new ~= nil then return new end
-    -- How many tasks the job has is not told here. With more nodes it may have more of them.
-    if field == "num_tasks" then return stated(job, "min_cpus") or record.min_cpus end
+    -- How many tasks the job has is not told here.
+    if field == "num_tasks" then return record.min_cpus end
     if field == "num_tasks_guessed" then return true end
     if string.find(field, "^min_mem_per_") and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
     if field == "mem_per_tres" and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
@@ -772,15 +765,14 @@ end
 
 -- Slurm makes what a change names one after the other and stops at what it refuses: what was made before stays (measured
 -- on 22.05 to 26.05). So one change names one thing that the size of a job depends on.
-
 local function check_one_thing(found, job)
   local first = stated(job, "partition") and "partition"
   for _, field in ipairs(SHAPE) do
     if stated(job, field) ~= nil or job[field] == "" then
-      if first and not FROZEN[field] then
+      if first then
         return refuse(found, "gpus", string.format("%s and %s are changed one after the other, not at once", first, field))
       end
-      first = first or not FROZEN[field] and field
+      first = field
     end
   end
 end
@@ -794,7 +786,9 @@ local function check_frozen(found, job, record)
     end
   end
   local gpus, had = of_gpus(stated(job, "tres_per_job")), of_gpus(stated(record, "tres_per_job")) or 0
-  if gpus and gpus > had then
+  if gpus and of_gpus(stated(record, "tres_per_task")) then
+    refuse(found, "gpus", "GPUs are not changed where each task has some; " .. SUBMIT_AGAIN)
+  elseif gpus and gpus > had then
     refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
   elseif gpus and stated(record, "min_mem_per_cpu") and not stated(record, "mem_per_tres") then
     refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
@@ -810,7 +804,7 @@ end
 -- so does memory that goes with GPUs of tasks (measured).
 local function check_shares(found, job, record)
   local node, before = stated(job, "min_mem_per_node"), stated(record, "min_mem_per_node")
-  local of_tasks = of_gpus(stated(record, "tres_per_task")) and not of_gpus(stated(record, "tres_per_job"))
+  local of_tasks = of_gpus(stated(record, "tres_per_task"))
   if node and of_tasks and not (before and node > 0 and node <= before) then
     refuse(found, "memory-per-gpu", "memory is only made less where each task has GPUs; " .. SUBMIT_AGAIN)
   end
@@ -843,7 +837,6 @@ local function judge_fixed(found, job, record, parts)
   check_shares(found, job, record)
   check_changed_gpus(found, job, record)
   local get = after(job, record)
-  -- Later versions give a job of --gpus those of its tasks as well, once a change names both.
   if any(job, OF_GRES) then check_types_of_gpus(found, get) end
   check_moved(found, job, record, parts)
 end
@@ -871,7 +864,6 @@ local function judge_change(job, record, parts)
     if whole then take_whole_nodes(found, get, shape, whole) end
     if any(job, SHAPE) then check_memory(found, get, shape) end
     if any(job, GPU_SHAPE) or whole then check_gpus(found, shape) end
-    if stated(job, "tres_per_socket") then check_sockets(found, get) end
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
   check_exclusive(found, stated(job, "shared"))

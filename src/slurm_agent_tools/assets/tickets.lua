@@ -229,18 +229,20 @@ end
 
 -- A reservation may bring a partition that gives whole nodes, of which the ticket does not tell (measured).
 local function over_reservation(found, job, most, parts)
-  local reserved = stated(job, "reservation")
-  if reserved == nil or most.whole ~= 0 or stated(job, "partition") ~= nil then return end
-  local whole = whole_nodes_of(parts, nil, reserved)
-  if whole then refuse(found, "partition", "name the partition: with a reservation it may be " .. whole.name) end
+  if stated(job, "reservation") ~= nil and stated(job, "partition") == nil then
+    refuse(found, "partition", "name the partition: with a reservation it may be any")
+  end
 end
 
 -- A partition that is down or drains hands its jobs to another one, which the ticket has to name as well.
 local function over_alternates(found, source, most, parts)
-  if stated(source, "partition") == nil then return end
-  for _, part in ipairs(partitions_of(parts, source.partition)) do
-    if not most.partition[part.name] then
-      return refuse(found, "partition", string.format("partition %s, where its jobs may come, is not in its ticket", part.name))
+  local names, named = stated(source, "partition"), {}
+  if names == nil and stated(source, "reservation") then return end -- then the partition has to be named
+  for name in string.gmatch(names or "", "[^,%s]+") do named[name] = true end
+  for _, part in ipairs(partitions_of(parts, names)) do
+    local first = names == nil and part.flag_default == 1 or named[part.name]
+    if not first and not most.partition[part.name] then
+      return refuse(found, "partition", string.format("name partition %s too, where its jobs come when another drains", part.name))
     end
   end
 end
@@ -390,7 +392,6 @@ local function judge_change_with_ticket(job, record, most, parts)
   judge_fixed(found, job, record, parts)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
-  if stated(job, "tres_per_socket") then check_sockets(found, get) end
   for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
     if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
   end
@@ -398,7 +399,7 @@ local function judge_change_with_ticket(job, record, most, parts)
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)
   over_names(found, job, most, false)
-  over_alternates(found, job, most, parts)
+  if job.partition ~= nil then over_alternates(found, job, most, parts) end
   over_others(found, job, most, 0)
   never_with_a_ticket(found, job)
   if job.dependency ~= nil then other_dependency(found, job.dependency, most) end
@@ -455,7 +456,7 @@ answer_change = function(job, record, parts, uid)
     return code
   end
   local found = judge_change(job, record, parts)
-  if agents_account(job.account) then
+  if agents_account(job.account) or job.account == "" and next(AGENT_ACCOUNTS) ~= nil then -- which is the default one
     refuse(found, "ticket", "jobs of this account need a ticket; " .. ASK)
   end
   return answer(found, uid, false)

@@ -111,7 +111,8 @@ def types_of_gpus(request: JobRequest) -> dict[str, str]:
 
 
 TOGETHER = (
-    "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "gpus", "gpus-per-task", "contiguous", "deadline",
+    "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "gpus", "gpus-per-task", "tres-per-task", "contiguous",
+    "deadline",
 )  # fmt: skip
 """Options of which more_together tells something, where they stand beside others."""
 
@@ -154,7 +155,7 @@ def _tasks_with_gpus(request: JobRequest, *, named: bool) -> Iterator[tuple[tupl
     if not (request.ntasks and request.ntasks_per_node and (request.gpus_per_task or request.ntasks_per_gpu)):
         return
     fixed = request.nodes is not None and request.nodes == request.nodes_max
-    nodes = request.nodes if fixed else max(request.nodes or 1, -(-request.ntasks // request.ntasks_per_node))
+    nodes = request.nodes if fixed else max(_nodes(request), -(-request.ntasks // request.ntasks_per_node))
     if request.ntasks != (nodes or 1) * request.ntasks_per_node:  # 24.11 and 26.05 take either, and GPUs with it
         yield ("ntasks", "ntasks-per-node"), "are not as many tasks, and GPUs go with them", "leave one out"
 

@@ -96,6 +96,9 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
     if any(_PARTS.search(d.value or "") for d in request.find("gres", "tres-per-task")):
         raise InputError("gres", None, "asks for parts of GPUs, for which there is no ticket")
+    if request.find("reservation") and not request.partition:
+        hint = "Write #SBATCH --partition."
+        raise InputError("partition", None, "is not named, and with a reservation it may be any", hint=hint)
     if request.gpus_per_socket:  # Slurm may give those of more sockets than the job names
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError(
@@ -173,7 +176,7 @@ def _chosen(
     """The same without a person's yes, which is to what is chosen here."""
     asked = evaluate(script, context)
     wide = _at_most(ceilings_of, script, context, asked)
-    if wide.resources == asked.resources:
+    if wide is None or wide.resources == asked.resources:  # what no ticket is for is told where one would be made
         return asked
     if wide.verdict != "approve" and not harsher_verdict(wide, asked):
         shown = replace(
@@ -184,7 +187,7 @@ def _chosen(
     if pin := one_node_pin(asked.request, named(asked.request, _offered(context))):
         alone = replace(context, pinned=(*asked.pinned, pin))
         kept = _at_most(ceilings_of, script, alone, evaluate(script, alone))
-        if not harsher_verdict(kept, asked):
+        if kept is not None and not harsher_verdict(kept, asked):
             return kept
     return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
 
@@ -196,13 +199,13 @@ def _offered(context: EvaluationContext) -> Mapping[str, Partition] | None:
 def _at_most(
     ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext,
     decision: Decision,
-) -> Decision:  # fmt: skip
-    """The decision on the most that the ticket lets; the same one where that is no more, or no ticket is for it."""
+) -> Decision | None:  # fmt: skip
+    """The decision on the most that the ticket lets; the same one where that is no more, None where none is for it."""
     offered = named(decision.request, _offered(context))
     try:
         most = _most(decision.resources, ceilings_of(decision.request), offered)
-    except InputError:  # told where the ticket is made
-        return decision
+    except InputError:
+        return None
     if most == decision.resources:
         return decision
     return evaluate(script, replace(context, numbers=most, pinned=decision.pinned))
@@ -211,15 +214,17 @@ def _at_most(
 def _most(counted: Resources, allowed: Ceilings, offered: Sequence[Partition]) -> Resources:
     """The larger of what was counted and what is allowed, as far as one of the partitions has it."""
     nodes = max(counted.nodes or 1, min(allowed.nodes, _has(offered, _nodes_of)))
-    each, shared = allowed.memory_per_node, allowed.memory_per_gpu
-    on_node = _larger(counted.memory_per_node_bytes, each, _has(offered, _memory_of))
+    of_node = _has(offered, _memory_of)
+    whole = bool(offered) and all(partition.exclusive for partition in offered)  # in every shape, and so it was counted
+    shared = -1 if whole else allowed.memory_per_gpu
+    on_node = _larger(counted.memory_per_node_bytes, allowed.memory_per_node, of_node)
     return replace(
         counted,
         nodes=None if counted.nodes is None else nodes,
         cpus=_larger(counted.cpus, allowed.cpus, _has(offered, lambda one: nodes * one.cpus_per_node), unit=1),
         gpus=_larger(counted.gpus, allowed.gpus, _has(offered, lambda one: nodes * one.gpus_per_node), unit=1),
         memory_per_node_bytes=on_node,
-        memory_per_gpu_bytes=_larger(counted.memory_per_gpu_bytes, shared, _has(offered, _memory_of)),
+        memory_per_gpu_bytes=_larger(counted.memory_per_gpu_bytes, shared, of_node),
         memory_bytes=_larger(counted.memory_bytes, None if on_node is None else -(-on_node // _MIB) * nodes, _NO_END),
     )
 
@@ -242,10 +247,9 @@ def _memory_of(partition: Partition) -> int:
 
 
 def _larger(counted: int | None, allowed: int | None, has: int, unit: int = _MIB) -> int | None:
-    """What was counted, unless so many units are more; what is not known stays so."""
-    if counted is None or allowed is None or min(allowed * unit, has) < counted + unit:
-        return counted
-    return min(allowed * unit, has)
+    """What was counted, unless so many units are more, None of them all that there is; what is not known stays so."""
+    most = has if allowed is None else min(allowed * unit, has)
+    return counted if counted is None or most == _NO_END or most < counted + unit else most
 
 
 def _explained(before: RuleDecision, now: RuleDecision) -> RuleDecision:

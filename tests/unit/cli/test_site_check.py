@@ -72,6 +72,14 @@ def test_an_account_without_login_and_further_groups_is_right(site: Installation
     assert about(site, "account").outcome == "ok"
 
 
+def test_an_exception_that_names_no_users_is_told(site: Installation) -> None:
+    item = "- {rule: gpus, reason: a paper of the group, until: 2099-01-01, projects: [/home/ada/*]%s}\n"
+    for more, wrong in (("", True), (", users: [ada]", False)):
+        site.config.policy.write_text("exceptions:\n" + item % more)
+        found = [one for one in site_check.findings(site) if one.about == "exceptions"]
+        assert [(one.outcome, one.says[:17]) for one in found] == [("wrong", "1 name no users a")] * wrong
+
+
 def test_a_socket_of_which_nobody_listens_is_wrong_and_one_for_all_is_right(site: Installation) -> None:
     silent = about(site, "socket")
     assert (silent.outcome, "does not answer" in silent.says) == ("wrong", True)

@@ -114,12 +114,63 @@ def test_what_a_person_reads_is_all_that_its_ticket_lets(directives: str):
 
 
 def test_a_job_that_one_node_holds_is_kept_there_where_more_of_it_would_need_a_person():
+    """The budget was for 12 CPUs, and as many nodes with all their memory could come of it."""
+    script = reading("--partition=cpu", "--ntasks=12", "--mem=3G", "--time=30")
+    loaded = policy(memory_without_gpus={"free": "4G", "justify": "4G"}, cpu_hours_per_job=8.0)
+    made = decided(script, policy(**SHORT, memory_without_gpus={"free": "2G", "justify": "2G"}))
+    assert made.verdict == "approve"
+    assert [pin.option for pin in made.pinned] == ["--nodes=1"]
+    assert given(made.request).nodes == made.resources.nodes == 1
+    assert decided(script, loaded).pinned == ()
+
+
+def test_a_job_whose_tasks_are_said_for_each_node_is_kept_on_none():
     """64 CPUs ran, and twelve were judged."""
     script = reading("--partition=gpu", "--gpus=1", "--ntasks-per-node=6", "--ntasks=12", "--mem=1G", "--time=30")
     made = decided(script, policy(**SHORT))
-    assert made.verdict == "allow"
-    assert [pin.option for pin in made.pinned] == ["--nodes=1"]
-    assert given(made.request).cpus == made.resources.cpus == 12
+    assert (made.verdict, made.pinned) == ("approve", ())
+    (told,) = [one for one in made.rules if one.outcome == "approve"]
+    assert told.id == "budget"
+    assert "A ticket holds numbers" in told.message
+    stated = reading(
+        "--partition=gpu", "--gpus=1", "--nodes=2", "--ntasks-per-node=6", "--ntasks=12", "--mem=1G", "--time=30"
+    )
+    assert decided(stated, policy(**SHORT)).verdict == "allow"
+
+
+def test_all_the_memory_of_a_node_is_judged_where_the_ticket_has_no_number_for_it():
+    document = policy(**SMALL)
+    loaded = replace(
+        document,
+        policy=document.policy.model_copy(
+            update={"options_by_person": (), "allowed_options": (*document.policy.allowed_options, "exclusive")}
+        ),
+    )
+    script = reading("--partition=cpu", "--exclusive", "--mem-per-cpu=16M", "--time=5")
+    assert given(by_itself(script, loaded).request).memory_per_node is None
+    assert by_itself(script, loaded).verdict == "allow"
+    made = decided(script, loaded)
+    assert (made.verdict, made.resources.memory_per_node_bytes) == ("approve", CPU.memory_per_node)
+
+
+def test_whole_nodes_are_judged_as_they_are_counted_whatever_the_shape():
+    whole = replace(GPU, name="whole", exclusive=True)
+    script = reading("--partition=whole", "--gpus=1", "--nodes=1", "--mem=48G", "--time=20")
+    known = replace(context(policy()), live=live(partitions={"whole": whole}))
+    made, alone = tickets.evaluate_for_ticket(given, script, known), evaluate(script, known)
+    assert (made.verdict, made.resources.memory_per_gpu_bytes) == (alone.verdict, 12 * GIB)
+
+
+def test_with_a_reservation_the_partition_has_to_be_named():
+    script = reading("--reservation=lab", "--time=5", "--mem=1G")
+    with pytest.raises(InputError, match="reservation"):
+        given(by_itself(script, policy()).request)
+    assert (
+        given(
+            by_itself(reading("--reservation=lab", "--partition=cpu", "--time=5", "--mem=1G"), policy()).request
+        ).nodes
+        == 1
+    )
 
 
 def test_where_no_node_holds_it_a_person_reads_the_most_that_the_partition_has():

@@ -64,7 +64,7 @@ def test_words_in_which_slurm_itself_writes_gpus_are_counted():
     assert not any(admitted(plugin(), *(submission(USER, **SMALL, tres_per_job=word) for word in many)))
 
 
-def test_more_cpus_are_more_gpus_where_each_task_has_one():
+def test_cpus_of_a_job_are_not_changed_by_which_gpus_may_come():
     record = {"min_cpus": 2, "min_nodes": 1, "tres_per_task": "gres:gpu:1", "mem_per_tres": "gres:gpu:1024"}
     ticket = SubmissionTicket("ab" * 16, replace(ALLOWED, cpus=64, gpus=4), None)
     for more in ({}, {"admin_comment": ticket.admin_comment}):
@@ -180,17 +180,6 @@ def test_an_account_of_agents_is_theirs_in_any_letters_and_an_empty_one_is_the_d
     assert admitted(text, *(change(USER, record, account=name) for name in ("AGENTS", "lab"))) == [False, True]
     huge = {**SMALL, "time_limit": 9999}
     assert admitted(text, submission(USER, **huge, account="", default_account="staff")) == [True]
-
-
-@pytest.mark.parametrize("job", [SMALL, {**SMALL, "account": ""}, {**SMALL, "time_limit": 9999}])
-def test_the_account_that_was_judged_stays_the_jobs_whatever_becomes_of_the_default(job: dict[str, object]):
-    """The user's own default was changed between the plugin's look and Slurm's: an agents' job without a ticket."""
-    text = plugin(agent_accounts=("agents",), exempt_accounts=("staff",))
-    default = "staff" if job["time_limit"] == 9999 else "lab"
-    made = lua_host.literal({"user_id": USER, "user_name": "ada", "default_account": default, **job})
-    call = f"local job = blank({made}) assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.account)"
-    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", call]))
-    assert told.split() == [default]
 
 
 def test_a_user_whose_name_the_controller_does_not_know_passes_for_nobody():
@@ -350,44 +339,3 @@ def test_cpus_beside_no_tasks_may_all_be_on_one_node():
     gpus = {"pn_min_memory": 15000, "min_mem_per_cpu": 15000, "tres_per_job": "gres:gpu:4"}
     calls = [submission(USER, time_limit=5, environment={}, **gpus, min_cpus=cpus) for cpus in (1, 16)]
     assert admitted(plugin(), *calls) == [True, False]
-
-
-def test_nodes_of_a_job_are_not_changed_and_gpus_only_made_fewer():
-    ticket = SubmissionTicket("ab" * 16, replace(ALLOWED, nodes=4, gpus=4, cpus=64), None)
-    record = {
-        "min_cpus": 2,
-        "min_nodes": 1,
-        "max_nodes": 2,
-        "tres_per_job": "gres:gpu:2",
-        "admin_comment": ticket.admin_comment,
-    }
-    more = [
-        {"min_nodes": 3, "max_nodes": 3}, {"max_nodes": 3}, {"max_nodes": 0}, {"min_nodes": 2, "max_nodes": 2},
-        {"req_nodes": "a[1-3]"}, {"tres_per_job": "gres:gpu:3"}, {"bitflags": 2**34},
-    ]  # fmt: skip
-    same = [{"tres_per_job": "gres:gpu:1"}, {"time_limit": 5}, {"req_nodes": "a[1-2]"}, {"min_mem_per_node": 512}]
-    for kept in (record, {**record, "admin_comment": ""}):
-        by_node, by_cpu = kept | {"min_mem_per_node": 1024}, kept | {"min_mem_per_cpu": 1024}
-        calls = [change(USER, by_node, **one) for one in (*more, *same)]
-        assert admitted(plugin(), *calls) == [False] * len(more) + [True] * len(same)
-        assert admitted(plugin(), change(USER, by_cpu, tres_per_job="gres:gpu:1")) == [False]
-
-
-def test_memory_is_only_made_less_where_each_task_has_gpus():
-    """How many tasks there are is told of no job: of -n1 -c4 --gpus-per-task=1 four were counted, and one GPU came."""
-    record = {"min_cpus": 4, "min_nodes": 1, "max_nodes": 1, "tres_per_task": "gres:gpu:1", "min_mem_per_node": 8192}
-    calls = [change(USER, record, min_mem_per_node=size) for size in (4096, 8192, 8193, 65536)]
-    assert admitted(plugin(), *calls) == [True, True, False, False]
-
-
-def test_the_partition_to_which_jobs_of_another_one_come_counts_too():
-    """A job for a partition that drains was given whole nodes, or four, of its Alternate."""
-    whole = {"name": "whole", "max_share": 0, "total_nodes": 2, "total_cpus": 64}
-    parts = {
-        "dr1": {"name": "dr1", "max_share": 1, "alternate": "dr2"}, "dr2": {"name": "dr2", "max_share": 1, "alternate": "whole"},
-        "ring": {"name": "ring", "max_share": 1, "alternate": "ring"}, "whole": whole,
-    }  # fmt: skip
-    calls = [submission(USER, **PER_CPU, partition=name) for name in ("dr1", "ring")]
-    text = plugin(None)
-    told = [one.code == 0 for one in ask(text, [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)]
-    assert told == [False, True]

@@ -13,7 +13,8 @@ from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admi
 
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 from slurm_agent_tools.policy import tickets
-from slurm_agent_tools.policy.for_others import TicketSource
+from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
+from slurm_agent_tools.policy.loading import load, shipped
 
 
 @pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
@@ -141,3 +142,18 @@ def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: d
     source = TicketSource.parse(f"hmac:{tmp_path}/key")
     (found,) = lua_host.ask(plugin(source), [f"PARTS = {lua_host.literal(parts)}", call], silent=1)
     assert (found.code == 0) is good, found.told
+
+
+@pytest.mark.parametrize(
+    ("fields", "nodes"),
+    [
+        ({"cpus_per_tres": "gres:gpu:8"}, 1), ({"cpus_per_tres": "gres:gpu:8", "num_tasks": 0}, 1),
+        ({}, 4294967294),  # by a program of its own alone
+    ],
+)  # fmt: skip
+def test_cpus_that_gpus_bring_take_no_more_nodes_than_were_counted(fields: dict[str, object], nodes: int):
+    text = job_submit_lua(load(shipped()), Site())
+    job = SMALL | {"user_id": USER, "user_name": "ada", "tres_per_node": "gres:gpu:2", "min_cpus": 16, **fields}
+    call = f"local job = blank({lua_host.literal(job)}) print(slurm_job_submit(job, PARTS, {USER}), job.max_nodes)"
+    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", call]))
+    assert told.split() == ["0" if nodes == 1 else "2050", str(nodes)]

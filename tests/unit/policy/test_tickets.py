@@ -39,7 +39,14 @@ def test_ceilings_are_those_of_the_worst_placement_in_the_controllers_units():
 
 
 def test_licenses_reservation_types_of_gpus_and_other_gres_are_bound_in_the_plugins_words():
-    made = allowed("--time=5", "--mem=1G", "--licenses=matlab:2,ansys", "--reservation=lab", "--gpus=A100:1,h100")
+    made = allowed(
+        "--time=5",
+        "--mem=1G",
+        "--partition=gpu",
+        "--licenses=matlab:2,ansys",
+        "--reservation=lab",
+        "--gpus=A100:1,h100",
+    )
     assert (made.licenses, made.reservation, made.gres) == ("matlab:2,ansys", "lab", ("gpu:a100", "gpu:h100"))
     words = ("--gres=gpu:h100:2,nvme:1", "--tres-per-task=cpu=2,gres/gpu:h100=1,license/matlab=1")
     assert allowed("--time=5", "--mem=1G", *words).gres == ("gpu:h100", "nvme:1", "license/matlab:1")

@@ -172,9 +172,8 @@ class SitePage:
             origin = request.headers.get("origin", "")
 
             async def acted(sent: dict[str, Any]) -> dict[str, Any]:
-                records.check_room(
-                    self._config.state_mebibytes
-                )  # each refusal of an answer is a line in the user's log
+                # Each refusal of an answer is a line in the user's log.
+                records.check_room(self._config.state_mebibytes)
                 return await act(context, pages.questions, secret, name, origin, sent)
 
             return await answered(request, acted)

@@ -66,9 +66,9 @@ class UserRecords:
     slurm: SlurmClient
     folder: Path
     tickets: Mapping[int, int]
+    spent: dict[str, datetime]
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     reading: anyio.Lock = field(default_factory=anyio.Lock)
-    spent: dict[str, datetime] = field(default_factory=dict)
 
     def check_room(self, mebibytes: int) -> None:
         """Raises StorageError where ledger, log and tickets of this user are larger than the site lets them be."""
@@ -102,6 +102,7 @@ class RecordsByUser:
         self._key = LocalTransport(self._settings, slurm).key
         self._users: dict[int, UserRecords] = {}  # the one that was used last is the last
         self._calls = Counter[int]()
+        self._spent: dict[int, dict[str, datetime]] = {}
         self.tickets: dict[int, int] = {}
         self.policy = policy or self._policy
         self.policy()
@@ -128,15 +129,17 @@ class RecordsByUser:
             self._calls[user.uid] -= 1
             idle = [uid for uid in self._users if not self._calls[uid]]
             for uid in idle[: max(0, len(self._users) - _OPEN)]:
-                self._users.pop(uid).store.close()
                 del self._calls[uid]
+                with suppress(StorageError):
+                    self._users.pop(uid).store.close()
 
     def _opened(self, user: UnixUser) -> UserRecords:
         folder = self._config.state / USERS / str(user.uid)
         safe_open.make_private(str(folder))
         backdrop = KeptBackdrop(folder / "seen.json")
         slurm = SlurmClient(self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop)
-        return UserRecords(user, Store(folder, clock=self.clock), slurm, folder, self.tickets)
+        spent = self._spent.setdefault(user.uid, {})
+        return UserRecords(user, Store(folder, clock=self.clock), slurm, folder, self.tickets, spent)
 
     def context(self, records: UserRecords, project: str, files: RemoteFiles) -> ClusterContext:
         """What judging a request from one of the user's projects needs. The service's own folders hold no project."""
