@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.system.ticket_site import Site, asked_by_root, private, sbatch
+from tests.system.ticket_site import VERSION, Site, asked_by_root, private, sbatch
 from tests.watchdog import until
 
 pytestmark = pytest.mark.proves("floor-holds")
@@ -262,6 +262,36 @@ def test_the_partition_to_which_the_jobs_of_one_that_drains_come_is_judged_too(s
     job, said = sbatch(site, *asked, f"--comment={site.give(site.ceilings(asked))}")
     assert job is None
     assert "is not in its ticket" in said or "nodes are more than" in said
+
+
+def test_a_partition_where_the_user_may_not_run_leaves_a_job_no_more_nodes(site: Site):
+    """24.11 and 26.05 let the job wait there with its MinNodes, and moved it: 8 GPUs and 128G; 22.05 refuses it."""
+    nodes = [name for name in site.place.cluster.nodes if "gpu" in name or "spec" in name]
+    words = ("PartitionName=theirs", f"Nodes={','.join(nodes)}", "MinNodes=2", "AllowGroups=root", "State=UP")
+    asked_by_root(site, "scontrol", "create", *words)
+    job, said = sbatch(site, "--partition=theirs", "--gpus-per-node=4", "--mem-per-gpu=16G", "--time=5")
+    assert job is not None or "not permitted" in said
+    if job is not None:
+        done = site.place.run(["scontrol", "update", f"JobId={job}", "Partition=gpu"])
+        site.place.run(["scancel", job])
+        assert done.returncode != 0
+    job, said = sbatch(site, "--partition=three", "--gpus-per-node=4", "--mem-per-gpu=16G", "--time=5", "--hold")
+    assert job is not None, said
+    site.place.slurm("scontrol", "update", f"JobId={job}", "Partition=gpu")
+    site.place.run(["scancel", job])
+
+
+def test_a_ticket_for_memory_of_a_whole_node_is_for_no_memory_of_each_cpu(site: Site):
+    """96 CPUs with 6G each were given, 576G, for a ticket of 16G."""
+    nodes = [name for name in site.place.cluster.nodes if "gpu" in name or "spec" in name]
+    whole = "Exclusive=NODE" if VERSION == "26.05" else "OverSubscribe=EXCLUSIVE"
+    asked_by_root(site, "scontrol", "create", "PartitionName=alone", f"Nodes={','.join(nodes)}", whole, "State=UP")
+    asked = ("--partition=alone", "-n1", "-N1", "--mem=16G", "--time=5")
+    for memory in ("--mem-per-cpu=6G", "--mem=16G"):
+        word = site.give(replace(site.ceilings(asked), whole_nodes=True, cpus=96))
+        job, said = sbatch(site, *asked[:3], memory, asked[4], f"--comment={word}")
+        assert (job is None) is memory.startswith("--mem-per"), said
+    site.place.run(["scancel", "--me"])
 
 
 def test_thousands_of_names_are_not_looked_through(site: Site):

@@ -746,6 +746,20 @@ local function after(job, record)
   end
 end
 
+-- What a job has that is moved: on as many nodes as stand in its record. A partition that is not told here, since the user may
+-- not run there, may have made them more (measured on 24.11 and 26.05).
+local function after_move(job, record)
+  local get, nodes = after(job, record), positive(stated(record, "min_nodes")) or 1
+  local of_node = math.max(of_gpus(stated(record, "tres_per_node")) or 0, of_gpus(stated(record, "gres")) or 0)
+  local gpus = nodes * math.max(of_node, of_gpus(stated(record, "tres_per_task")) or 0)
+  local by_gpu = stated(record, "mem_per_tres") -- then the memory of each CPU there is the partition's default, for others
+  return function(field)
+    if field == "max_nodes" then return nodes end
+    if by_gpu and string.find(field, "^min_mem_per_") then return nil end
+    return get(field)
+  end, gpus, nodes
+end
+
 -- What no job may have changed, whatever it takes: what this file could not judge, and starting again by itself.
 -- Slurm keeps a word of a change for GPUs that it does not read, and 26.05 takes the GPUs off for one: then the memory is
 -- for GPUs that the job has not. What it reads begins as the record does, in which Slurm itself writes.
@@ -864,6 +878,13 @@ local function judge_change(job, record, parts)
     if whole then take_whole_nodes(found, get, shape, whole) end
     if any(job, SHAPE) then check_memory(found, get, shape) end
     if any(job, GPU_SHAPE) or whole then check_gpus(found, shape) end
+    if elsewhere then
+      local moved, gpus = after_move(job, record)
+      check_memory(found, moved, shape_of(moved))
+      if gpus > LIMIT.gpus then
+        refuse(found, "gpus", string.format("%.0f GPUs on the nodes that it has now are more than %d", gpus, LIMIT.gpus))
+      end
+    end
   end
   if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
   check_exclusive(found, stated(job, "shared"))

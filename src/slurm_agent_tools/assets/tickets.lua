@@ -234,6 +234,13 @@ local function over_reservation(found, job, most, parts)
   end
 end
 
+-- Of whole nodes a ticket is for the memory of a node: that of each CPU and GPU would be given for all of them (measured).
+local function over_shares(found, source, whole)
+  if whole and any(source, { "min_mem_per_cpu", "mem_per_tres" }) and not stated(source, "min_mem_per_node") then
+    refuse(found, "memory-per-gpu", "whole nodes give memory for each CPU and GPU for all of them; write --mem")
+  end
+end
+
 -- A partition that is down or drains hands its jobs to another one, which the ticket has to name as well.
 local function over_alternates(found, source, most, parts)
   local names, named = stated(source, "partition"), {}
@@ -335,6 +342,7 @@ local function judge_with_ticket(job, most, parts)
   over_time(found, get("time_limit"), most)
   over_whole_nodes(found, get("shared"), most)
   over_reservation(found, job, most, parts)
+  over_shares(found, job, get("shared") == 0 or whole_nodes_of(parts, stated(job, "partition"), stated(job, "reservation")))
   over_names(found, job, most, true)
   over_alternates(found, job, most, parts)
   over_others(found, job, most, shape.cpus_per_task)
@@ -392,6 +400,14 @@ local function judge_change_with_ticket(job, record, most, parts)
   judge_fixed(found, job, record, parts)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
   if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
+  if stated(job, "partition") then
+    local moved, gpus, nodes = after_move(job, record)
+    over_memory(found, moved, shape_of(moved), most)
+    over(found, "gpus", gpus, most.gpus, "GPUs")
+    over(found, "nodes", nodes, most.nodes, "nodes")
+    over_shares(found, record, whole_nodes_of(parts, job.partition))
+  end
+  over_shares(found, record, stated(job, "shared") == 0)
   for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
     if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
   end

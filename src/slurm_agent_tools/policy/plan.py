@@ -190,7 +190,8 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
 def one_node_pin(request: JobRequest, chosen: Sequence[Partition]) -> Pin | None:
     """--nodes=1 for a request that does not say how many nodes, where one of each partition holds all of it."""
     several = request.ntasks_per_node and (request.ntasks or 0) > request.ntasks_per_node
-    said = request.nodes or request.nodes_max or request.find("nodelist") or several
+    placed = request.find("nodelist", "ntasks-per-socket", "ntasks-per-core", "extra-node-info")
+    said = request.nodes or request.nodes_max or placed or several
     if said or not chosen or not all(_holds(partition, request, _gpus(request) or 0) for partition in chosen):
         return None
     return Pin("--nodes=1", "a ticket holds numbers, and on more nodes they would be more")

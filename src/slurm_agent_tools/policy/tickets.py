@@ -64,6 +64,9 @@ def ceilings(
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
     if all(size is None for size in stated):
         raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
+    if request.find("exclusive") and request.memory_per_node is None:  # as over_shares of the plugin
+        hint = "Write #SBATCH --mem."
+        raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
     numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
@@ -217,7 +220,11 @@ def _most(counted: Resources, allowed: Ceilings, offered: Sequence[Partition]) -
     of_node = _has(offered, _memory_of)
     whole = bool(offered) and all(partition.exclusive for partition in offered)  # in every shape, and so it was counted
     shared = -1 if whole else allowed.memory_per_gpu
-    on_node = _larger(counted.memory_per_node_bytes, allowed.memory_per_node, of_node)
+    each = allowed.memory_per_node
+    if each is not None and allowed.memory_per_gpu and not whole:  # the plugin holds all GPUs against all nodes
+        together = allowed.memory_per_gpu * min(allowed.gpus, _has(offered, lambda one: one.gpus_per_node))
+        each = max(each, min(together, each * allowed.nodes))
+    on_node = _larger(counted.memory_per_node_bytes, each, of_node)
     return replace(
         counted,
         nodes=None if counted.nodes is None else nodes,

@@ -138,19 +138,20 @@ def test_a_job_whose_tasks_are_said_for_each_node_is_kept_on_none():
     assert decided(stated, policy(**SHORT)).verdict == "allow"
 
 
-def test_all_the_memory_of_a_node_is_judged_where_the_ticket_has_no_number_for_it():
-    document = policy(**SMALL)
-    loaded = replace(
-        document,
-        policy=document.policy.model_copy(
-            update={"options_by_person": (), "allowed_options": (*document.policy.allowed_options, "exclusive")}
-        ),
-    )
-    script = reading("--partition=cpu", "--exclusive", "--mem-per-cpu=16M", "--time=5")
-    assert given(by_itself(script, loaded).request).memory_per_node is None
-    assert by_itself(script, loaded).verdict == "allow"
-    made = decided(script, loaded)
-    assert (made.verdict, made.resources.memory_per_node_bytes) == ("approve", CPU.memory_per_node)
+@pytest.mark.parametrize("memory", ["--mem-per-cpu=16M", "--mem-per-gpu=1G"])
+def test_for_whole_nodes_with_memory_of_each_cpu_or_gpu_there_is_no_ticket(memory: str):
+    """The ticket was for --mem=16G, and 576G of all CPUs of the node were given."""
+    request = by_itself(reading("--partition=gpu", "--gpus=1", "--exclusive", memory, "--time=5"), policy()).request
+    with pytest.raises(InputError, match="whole nodes") as caught:
+        given(request)
+    assert caught.value.hint == "Write #SBATCH --mem."
+
+
+def test_a_person_reads_the_memory_that_all_gpus_may_have_on_one_node():
+    script = reading("--partition=gpu", "--nodes=2", "--gpus=4", "--ntasks=2", "--mem=24G", "--time=5")
+    made = decided(script, policy(memory_per_gpu={"free": "4G", "justify": "8G"}))
+    assert made.verdict == "approve"
+    assert made.resources.memory_per_node_bytes == 48 * GIB
 
 
 def test_whole_nodes_are_judged_as_they_are_counted_whatever_the_shape():

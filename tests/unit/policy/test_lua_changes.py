@@ -87,3 +87,27 @@ def test_gpus_of_a_job_are_not_changed_where_each_task_has_some_nor_its_memory_m
 def test_an_empty_account_in_a_change_is_the_default_one_and_may_be_an_agents():
     record = {"min_mem_per_node": 1024}
     assert admitted(plugin(agent_accounts=("agents",)), change(USER, record, account="")) == [False]
+
+
+def test_a_move_counts_the_nodes_that_a_partition_which_is_not_told_has_made_more():
+    """Of a partition with AllowGroups and MinNodes=2 nothing is told here: 8 GPUs and 128G came of four."""
+    ticket = SubmissionTicket("ab" * 16, replace(ALLOWED, gpus=4, nodes=1, partitions=("gpu",)), None).admin_comment
+    record = {"min_cpus": 2, "tres_per_node": "gres:gpu:4", "min_mem_per_node": 65536}
+    for mark in ({}, {"admin_comment": ticket}):
+        moves = [change(USER, record | mark | {"min_nodes": nodes}, partition="gpu") for nodes in (1, 2)]
+        assert admitted(plugin(), *moves) == [True, False]
+
+
+def test_whole_nodes_give_memory_of_each_cpu_for_all_of_them_so_no_ticket_is_for_it():
+    whole = {"whole": {"name": "whole", "max_share": 0, "total_nodes": 1, "total_cpus": 96}}
+    ticket = SubmissionTicket(
+        "ab" * 16, replace(ALLOWED, whole_nodes=True, partitions=("gpu", "whole")), None
+    ).admin_comment
+    record = {"min_cpus": 1, "min_nodes": 1, "max_nodes": 1, "admin_comment": ticket}
+    changes = [
+        change(USER, record | memory, **words)
+        for memory in ({"min_mem_per_node": 1024}, {"min_mem_per_cpu": 1024})
+        for words in ({"partition": "whole"}, {"shared": 0})
+    ]
+    told = ask(plugin(), [f"PARTS = {lua_host.literal(whole)}", *changes], silent=1)
+    assert [one.code == 0 for one in told] == [True, True, False, False]
