@@ -732,6 +732,12 @@ local function judge_submission(job, parts)
   return found
 end
 
+local SUBMIT_AGAIN = "cancel the job and submit it again"
+
+local function fewest_nodes_of(record)
+  return positive(stated(record, "min_nodes")) or 1
+end
+
 -- What the job would be after a change: the change where it says something, else the job as it is.
 local function after(job, record)
   return function(field)
@@ -749,7 +755,7 @@ end
 -- What a job has that is moved: on as many nodes as stand in its record. A partition that is not told here, since the user may
 -- not run there, may have made them more (measured on 24.11 and 26.05).
 local function after_move(job, record)
-  local get, nodes = after(job, record), positive(stated(record, "min_nodes")) or 1
+  local get, nodes = after(job, record), fewest_nodes_of(record)
   local of_node = math.max(of_gpus(stated(record, "tres_per_node")) or 0, of_gpus(stated(record, "gres")) or 0)
   local gpus = nodes * math.max(of_node, of_gpus(stated(record, "tres_per_task")) or 0)
   local by_gpu = stated(record, "mem_per_tres") -- then the memory of each CPU there is the partition's default, for others
@@ -771,7 +777,7 @@ local function check_changed_gpus(found, job, record)
   for _, field in ipairs(COUNTED) do
     for item in string.gmatch(stated(job, field) or "", "[^,]+") do
       if string.find(string.lower(item), "gpu") and not (sign and string.find(item, "^gres" .. sign)) then
-        return refuse(found, "gpus", item .. " may not be read in a change; cancel the job and submit it again")
+        return refuse(found, "gpus", item .. " may not be read in a change; " .. SUBMIT_AGAIN)
       end
     end
   end
@@ -791,8 +797,6 @@ local function check_one_thing(found, job)
   end
 end
 
-local SUBMIT_AGAIN = "cancel the job and submit it again"
-
 local function check_frozen(found, job, record)
   for field, what in pairs(FROZEN) do
     if stated(job, field) ~= nil or job[field] == "" and stated(record, field) ~= nil then
@@ -808,7 +812,7 @@ local function check_frozen(found, job, record)
     refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
   end
   if has_flag(job, TASKS_CHANGED) then refuse(found, "gpus", "the tasks of a job are not changed; " .. SUBMIT_AGAIN) end
-  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, positive(stated(record, "min_nodes")) or 1)
+  local nodes = math.max(positive(stated(record, "max_nodes")) or 0, fewest_nodes_of(record))
   if count_nodes(stated(job, "req_nodes")) > nodes then
     refuse(found, "gpus", "the list names more nodes than the job has; " .. SUBMIT_AGAIN)
   end
@@ -824,7 +828,7 @@ local function check_shares(found, job, record)
   end
   local new, old = stated(job, "min_mem_per_cpu"), not stated(record, "mem_per_tres") and stated(record, "min_mem_per_cpu")
   if new and not (old and new <= old) then
-    refuse(found, "memory-per-gpu", "memory for each CPU is only made less by a change; cancel the job and submit it again")
+    refuse(found, "memory-per-gpu", "memory for each CPU is only made less by a change; " .. SUBMIT_AGAIN)
   end
 end
 
@@ -832,8 +836,8 @@ end
 -- (measured on 22.05 to 26.05).
 local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
-  if elsewhere and least_of(parts, elsewhere) > (positive(stated(record, "min_nodes")) or 1) then
-    refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; cancel the job and submit it again")
+  if elsewhere and least_of(parts, elsewhere) > fewest_nodes_of(record) then
+    refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; " .. SUBMIT_AGAIN)
   end
   if string.find(stated(job, "reservation") or "", ",", 1, true) then
     refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
@@ -843,7 +847,7 @@ end
 local function judge_fixed(found, job, record, parts)
   if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
   local hidden = any(job, HIDDEN)
-  if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
+  if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; " .. SUBMIT_AGAIN) end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_words_of_gpus(found, job)
   check_one_thing(found, job)
@@ -867,7 +871,7 @@ local function judge_change(job, record, parts)
   judge_fixed(found, job, record, parts)
   for _, field in ipairs(COUNTED) do
     if job[field] == "" and of_gpus(record[field]) ~= nil then -- what was allowed for the sake of GPUs would stay
-      refuse(found, "gpus", "the GPUs of a job cannot be taken off; cancel the job and submit it again")
+      refuse(found, "gpus", "the GPUs of a job cannot be taken off; " .. SUBMIT_AGAIN)
       break
     end
   end

@@ -227,8 +227,8 @@ local function over_whole_nodes(found, shared, most)
   if most.whole == 0 then check_exclusive(found, shared) end
 end
 
--- A reservation may bring a partition that gives whole nodes, of which the ticket does not tell (measured).
-local function over_reservation(found, job, most, parts)
+-- A reservation may bring another partition, with whole nodes or more of them, of which the ticket does not tell (measured).
+local function over_reservation(found, job)
   if stated(job, "reservation") ~= nil and stated(job, "partition") == nil then
     refuse(found, "partition", "name the partition: with a reservation it may be any")
   end
@@ -341,7 +341,7 @@ local function judge_with_ticket(job, most, parts)
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
   over_time(found, get("time_limit"), most)
   over_whole_nodes(found, get("shared"), most)
-  over_reservation(found, job, most, parts)
+  over_reservation(found, job)
   over_shares(found, job, get("shared") == 0 or whole_nodes_of(parts, stated(job, "partition"), stated(job, "reservation")))
   over_names(found, job, most, true)
   over_alternates(found, job, most, parts)

@@ -189,9 +189,7 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
 
 def one_node_pin(request: JobRequest, chosen: Sequence[Partition]) -> Pin | None:
     """--nodes=1 for a request that does not say how many nodes, where one of each partition holds all of it."""
-    several = request.ntasks_per_node and (request.ntasks or 0) > request.ntasks_per_node
-    placed = request.find("nodelist", "ntasks-per-socket", "ntasks-per-core", "extra-node-info")
-    said = request.nodes or request.nodes_max or placed or several
+    said = _placed(request) or request.find("ntasks-per-socket", "ntasks-per-core", "extra-node-info")
     if said or not chosen or not all(_holds(partition, request, _gpus(request) or 0) for partition in chosen):
         return None
     return Pin("--nodes=1", "a ticket holds numbers, and on more nodes they would be more")

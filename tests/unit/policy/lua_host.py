@@ -67,6 +67,11 @@ def run(program: str, text: str, *, bit: bool = True) -> str:
     return done.stdout.decode("latin-1")
 
 
+def lines(plugin: str, calls: Sequence[str]) -> list[str]:
+    """What these statements print, once the plugin is loaded."""
+    return run("lua5.1", "\n".join([HOST, f"assert(loadstring({literal(plugin)}))()", *calls])).splitlines()
+
+
 def literal(value: object) -> str:
     """A Lua expression."""
     if isinstance(value, Mapping):

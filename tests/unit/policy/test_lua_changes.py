@@ -19,8 +19,7 @@ def test_the_account_that_was_judged_stays_the_jobs_whatever_becomes_of_the_defa
     default = "staff" if job["time_limit"] == 9999 else "lab"
     made = lua_host.literal({"user_id": USER, "user_name": "ada", "default_account": default, **job})
     call = f"local job = blank({made}) assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.account)"
-    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", call]))
-    assert told.split() == [default]
+    assert lua_host.lines(text, [call]) == [default]
 
 
 def test_nodes_of_a_job_are_not_changed_and_gpus_only_made_fewer():

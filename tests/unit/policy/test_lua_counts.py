@@ -59,8 +59,7 @@ SITES: dict[str, dict[str, int]] = {
 def run(site: Site, more: str, calls: Sequence[str]) -> list[str]:
     """The lines of a plugin that tells of its own functions by `more`."""
     text = job_submit_lua(load(shipped()), site).replace("\nslurm.log_info(", more, 1)
-    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", *calls]))
-    return told.splitlines()
+    return lua_host.lines(text, calls)
 
 
 def by_plugin(asked: Sequence[Options], site: Site) -> list[Count]:

@@ -155,5 +155,5 @@ def test_cpus_that_gpus_bring_take_no_more_nodes_than_were_counted(fields: dict[
     text = job_submit_lua(load(shipped()), Site())
     job = SMALL | {"user_id": USER, "user_name": "ada", "tres_per_node": "gres:gpu:2", "min_cpus": 16, **fields}
     call = f"local job = blank({lua_host.literal(job)}) print(slurm_job_submit(job, PARTS, {USER}), job.max_nodes)"
-    told = lua_host.run("lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({lua_host.literal(text)}))()", call]))
+    (told,) = lua_host.lines(text, [call])
     assert told.split() == ["0" if nodes == 1 else "2050", str(nodes)]

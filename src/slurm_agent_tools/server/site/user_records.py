@@ -178,6 +178,8 @@ def _understood(path: str, content: bytes) -> LoadedPolicy:
 def for_callers(loaded: LoadedPolicy) -> LoadedPolicy:
     """The policy without exceptions that name no user: which project and script it is, the caller says by itself."""
     named = tuple(item for item in loaded.policy.exceptions if item.users)
+    if len(named) == len(loaded.policy.exceptions):
+        return loaded
     return replace(loaded, policy=loaded.policy.model_copy(update={"exceptions": named}))
 
 
