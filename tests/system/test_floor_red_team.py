@@ -89,6 +89,12 @@ CHANGES = [
     ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
+    (
+        "--partition=three -N2 --gpus=a100:4 --mem=16G",
+        False,
+        "TresPerJob=gres:gpu:h100:2",
+    ),  # a100=4,h100=2 of all versions
+    ("--partition=three -N2 --gpus=a100:4 --mem=16G", True, "TresPerJob=gres:gpu:a100:2,gres:gpu:h100:2"),
     # Slurm refuses the last word, and what stands before it stays: (1,65536,1) and, on 22.05, (16,262144)
     ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres:gpu:4 MinMemoryNode=65536 Contiguous=1"),
     ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres/gpu:4 MinMemoryNode=65536 Contiguous=1"),
@@ -159,6 +165,36 @@ def test_a_partition_with_a_fewest_number_of_nodes_gives_no_more_than_the_limits
     shown = site.place.slurm("scontrol", "-o", "show", "job", job)
     site.place.run(["scancel", job])
     assert " NumNodes=2" in shown
+
+
+@pytest.mark.parametrize("added", ["--constraint=a100*2", "--constraint=[a100*2&h100*1]", "--prefer=a100*2"])
+def test_no_ticket_lets_a_constraint_name_more_nodes_than_it_is_for(site: Site, added: str):
+    """Two nodes and three of one were given, with 8 and 12 GPUs of four."""
+    asked = ("--partition=three", "--gpus-per-node=4", "--mem-per-gpu=16G", "--time=5")
+    word = f"--comment={site.give(site.ceilings(asked))}"
+    job, said = sbatch(site, *asked, added, word)
+    assert (job, "with a number of nodes takes more than it shows" in said) == (None, True)
+    job, said = sbatch(site, *asked, "--constraint=a100", word)
+    site.place.run(["scancel", "--me"])
+    assert job is not None, said
+
+
+@pytest.mark.parametrize("ticket", [False, True])
+def test_a_job_with_memory_of_each_gpu_can_be_changed_once_slurm_has_looked_at_it(site: Site, ticket: bool):
+    """A memory of 0 stands beside it then, for which each change of it was refused."""
+    asked = ("--partition=three", "--gpus=4", "--mem-per-gpu=16G", "--time=5", "--begin=now+1hour")
+    more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    job, said = sbatch(site, *asked, *more)
+    assert job is not None, said
+    fewer = re.sub(r"4$", "3", re.findall(r"TresPerJob=\S+", site.place.slurm("scontrol", "show", "job", job))[0])
+    for words in ("TimeLimit=4", "Features=ib", "Comment=mine", fewer):
+        site.place.slurm("scontrol", "update", f"JobId={job}", words)
+    done = site.place.run(["scontrol", "update", f"JobId={job}", "MinMemoryNode=1024"])
+    shown = site.place.slurm("scontrol", "-o", "show", "job", job)
+    site.place.run(["scancel", job])
+    assert done.returncode != 0
+    assert "gpu:3" in shown
+    assert "Features=ib" in shown
 
 
 @pytest.mark.parametrize("ticket", [False, True])

@@ -46,6 +46,14 @@ local FROZEN = {
 local SPREAD_JOB = slurm.SPREAD_JOB or 256
 local ENFORCE_BINDING = slurm.GRES_ENFORCE_BIND or 16
 
+-- The places of the bitflags that Slurm's own commands send, of 22.05 to 26.05 together. The others Slurm sets itself, but
+-- takes them from a program of a user's as well: with 23, that memory was stated, it gives the partition's default memory of
+-- each CPU in place of what --mem-per-gpu says, with 31 it may take another partition, with 34 it counts tasks anew (measured).
+local SENT_FLAGS = {}
+for _, place in ipairs({ 0, 1, 4, 8, 9, 14, 15, 19, 21, 22, 24, 25, 26, 27, 28, 38, 39, 40, 41, 43, 44, 48, 49 }) do
+  SENT_FLAGS[place] = true
+end
+
 -- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
 local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 
@@ -356,17 +364,22 @@ local function is_named_again(item, kinds)
   return again
 end
 
+-- The types of GPUs that a text names, in one order: `gpu:a100,gpu:h100`.
+local function kinds_of_gpus(text)
+  local kinds = {}
+  for item in string.gmatch(string.lower(text or ""), "[^,%s]+") do
+    local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
+    if name == "gpu" or string.find(name, "^gpu[:=]") then kinds[#kinds + 1] = (string.gsub(name, "=", ":")) end
+  end
+  table.sort(kinds)
+  return table.concat(kinds, ",")
+end
+
 -- GPUs of different types count for themselves, whichever option names them: two of these add up.
 local function check_types_of_gpus(found, get)
   local first = nil
   for _, field in ipairs(OF_GRES) do
-    local kinds = {}
-    for item in string.gmatch(string.lower(get(field) or ""), "[^,%s]+") do
-      local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
-      if name == "gpu" or string.find(name, "^gpu[:=]") then kinds[#kinds + 1] = (string.gsub(name, "=", ":")) end
-    end
-    table.sort(kinds)
-    local named = table.concat(kinds, ",")
+    local named = kinds_of_gpus(get(field))
     first = first or (named ~= "" and named) or nil
     if named ~= "" and named ~= first then
       return refuse(found, "gpus", "GPUs of different types in two options add up; name all by one option")
@@ -433,8 +446,8 @@ local function check_words_of_gpus(found, source)
   for _, field in ipairs({ "mem_per_tres", "cpus_per_tres" }) do
     for item in string.gmatch(string.lower(stated(source, field) or ""), "[^,]+") do
       local name = string.gsub(item, "^gres[:/]", "")
-      if name ~= "gpu" and not string.find(name, "^gpu[:=]") then
-        refuse(found, "memory-per-gpu", item .. " is for no GPU; write " .. REMEDY.memory_per_gpu)
+      if name ~= "gpu" and not string.find(name, "^gpu[:=]%d+[kmgt]?$") then -- of one type it is not for a GPU of another
+        refuse(found, "memory-per-gpu", item .. " is not for every GPU; write " .. REMEDY.memory_per_gpu)
         break
       end
     end
@@ -553,14 +566,6 @@ local function has_flag(source, flag)
   return math.floor(flags / flag) % 2 == 1
 end
 
-local function is_spread(source)
-  return has_flag(source, SPREAD_JOB)
-end
-
-local function is_bound(source)
-  return has_flag(source, ENFORCE_BINDING)
-end
-
 -- Of nodes that are named Slurm 22.05 takes all that are between them as well (measured).
 local function takes_between(source)
   return (stated(source, "contiguous") or 0) ~= 0 and stated(source, "req_nodes") ~= nil
@@ -571,19 +576,23 @@ local function adds_to_a_job(source)
   return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
 end
 
--- By libslurm alone: that Slurm chose the partition, so that a reservation may take another one; and that the tasks of a job
--- are counted anew, which takes GPUs off that go with them (measured on 26.05).
-local PART_ASSIGNED, TASKS_CHANGED = 2 ^ 31, 2 ^ 34
+local function check_flags(found, source)
+  for place = 0, 52 do
+    if has_flag(source, 2 ^ place) and not SENT_FLAGS[place] then
+      return refuse(found, "directives", string.format("no command of Slurm's sends flag %d of a job", place))
+    end
+  end
+end
 
--- Options by which a job takes more than it shows, beside --exclusive.
+-- Options by which a job takes more than it shows, beside --exclusive, with a ticket too.
 local function check_hidden(found, source)
-  if is_spread(source) then
+  check_flags(found, source)
+  if has_flag(source, SPREAD_JOB) then
     refuse(found, "directives", "--spread-job takes more nodes than it shows; ask with --nodes and --ntasks")
   end
-  if is_bound(source) then
+  if has_flag(source, ENFORCE_BINDING) then
     refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
   end
-  if has_flag(source, PART_ASSIGNED) then refuse(found, "partition", "the partition was not chosen by Slurm") end
   if adds_to_a_job(source) then
     refuse(found, "dependency", "--dependency=expand adds to another job; ask for all of it in one job")
   end
@@ -746,8 +755,10 @@ local function after(job, record)
     -- How many tasks the job has is not told here.
     if field == "num_tasks" then return record.min_cpus end
     if field == "num_tasks_guessed" then return true end
-    if string.find(field, "^min_mem_per_") and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
-    if field == "mem_per_tres" and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
+    if string.find(field, "^min_mem_per_") then
+      -- Beside memory of each GPU stands there what the partition gives others, or 0.
+      if stated(record, "mem_per_tres") or any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
+    end
     return stated(record, field)
   end
 end
@@ -758,10 +769,8 @@ local function after_move(job, record)
   local get, nodes = after(job, record), fewest_nodes_of(record)
   local of_node = math.max(of_gpus(stated(record, "tres_per_node")) or 0, of_gpus(stated(record, "gres")) or 0)
   local gpus = nodes * math.max(of_node, of_gpus(stated(record, "tres_per_task")) or 0)
-  local by_gpu = stated(record, "mem_per_tres") -- then the memory of each CPU there is the partition's default, for others
   return function(field)
     if field == "max_nodes" then return nodes end
-    if by_gpu and string.find(field, "^min_mem_per_") then return nil end
     return get(field)
   end, gpus, nodes
 end
@@ -808,10 +817,11 @@ local function check_frozen(found, job, record)
     refuse(found, "gpus", "GPUs are not changed where each task has some; " .. SUBMIT_AGAIN)
   elseif gpus and gpus > had then
     refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
+  elseif gpus and kinds_of_gpus(job.tres_per_job) ~= kinds_of_gpus(record.tres_per_job) then -- Slurm adds them (measured)
+    refuse(found, "gpus", "GPUs keep their type; " .. SUBMIT_AGAIN)
   elseif gpus and stated(record, "min_mem_per_cpu") and not stated(record, "mem_per_tres") then
     refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
   end
-  if has_flag(job, TASKS_CHANGED) then refuse(found, "gpus", "the tasks of a job are not changed; " .. SUBMIT_AGAIN) end
   local nodes = math.max(positive(stated(record, "max_nodes")) or 0, fewest_nodes_of(record))
   if count_nodes(stated(job, "req_nodes")) > nodes then
     refuse(found, "gpus", "the list names more nodes than the job has; " .. SUBMIT_AGAIN)
@@ -822,11 +832,15 @@ end
 -- so does memory that goes with GPUs of tasks (measured).
 local function check_shares(found, job, record)
   local node, before = stated(job, "min_mem_per_node"), stated(record, "min_mem_per_node")
+  local new, old = stated(job, "min_mem_per_cpu"), stated(record, "min_mem_per_cpu")
+  if stated(record, "mem_per_tres") then -- afterwards nothing would tell which of both Slurm gives
+    if node or new then refuse(found, "memory-per-gpu", "memory of each GPU stays as it is; " .. SUBMIT_AGAIN) end
+    return
+  end
   local of_tasks = of_gpus(stated(record, "tres_per_task"))
   if node and of_tasks and not (before and node > 0 and node <= before) then
     refuse(found, "memory-per-gpu", "memory is only made less where each task has GPUs; " .. SUBMIT_AGAIN)
   end
-  local new, old = stated(job, "min_mem_per_cpu"), not stated(record, "mem_per_tres") and stated(record, "min_mem_per_cpu")
   if new and not (old and new <= old) then
     refuse(found, "memory-per-gpu", "memory for each CPU is only made less by a change; " .. SUBMIT_AGAIN)
   end

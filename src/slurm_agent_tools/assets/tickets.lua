@@ -13,10 +13,10 @@ local NAMES = {
 }
 local UNBOUNDED = { time = true, memory = true, gpumemory = true } -- which a person may allow: `-`, here math.huge
 
--- What no ticket says, so that no job gets it with one; so it is with OF_SYSTEM and SPREAD_JOB.
+-- What no ticket says, so that no job gets it with one.
 local NEVER = {
   burst_buffer = "--bb", container = "--container", container_id = "--container-id", network = "--network",
-  clusters = "--clusters", core_spec = OF_SYSTEM.core_spec, thread_spec = OF_SYSTEM.thread_spec,
+  clusters = "--clusters",
 }
 
 -- With one of these in its environment a shell, or every program, runs something else before the script.
@@ -292,21 +292,11 @@ local function over_others(found, source, most, cpus)
 end
 
 local function never_with_a_ticket(found, source)
+  check_hidden(found, source)
   for field, option in pairs(NEVER) do
     if stated(source, field) ~= nil then
       refuse(found, "directives", string.format("%s is in no ticket; leave it out", option))
     end
-  end
-  if is_spread(source) then
-    refuse(found, "directives", "--spread-job is in no ticket; leave it out")
-  end
-  if is_bound(source) then
-    refuse(found, "directives", "--gres-flags=enforce-binding is in no ticket; leave it out")
-  end
-  if has_flag(source, PART_ASSIGNED) then refuse(found, "partition", "the partition was not chosen by Slurm") end
-  if adds_to_a_job(source) then refuse(found, "dependency", "--dependency=expand is in no ticket; leave it out") end
-  if takes_between(source) then
-    refuse(found, "directives", "--contiguous with --nodelist is in no ticket; leave one out")
   end
 end
 
@@ -382,10 +372,8 @@ end
 
 -- --- Changes of a job that has a ticket ---------------------------------------------------------------------------
 
--- Whether a change takes no more memory for the same than the job has, which needs no counting. Of a job with memory for
--- each GPU the record has the partition's default for each CPU, which the job has not.
+-- Whether a change takes no more memory for the same than the job has, which needs no counting.
 local function only_less_memory(job, record)
-  if stated(record, "mem_per_tres") then return false end
   for _, field in ipairs(SHAPE) do
     local new, old = stated(job, field), stated(record, field)
     if new ~= nil and not (string.find(field, "^min_mem_per_") and old ~= nil and new > 0 and new <= old) then

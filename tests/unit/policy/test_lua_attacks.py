@@ -320,6 +320,8 @@ def test_tasks_by_node_get_the_gpus_of_all_that_may_be_on_the_last_node():
         {"tres_per_node": "gres:gpu:1,gres:nvme:4", "mem_per_tres": "gres:gpu:1024,gres:nvme:100000"},
         {"tres_per_node": "gres:nvme:4", "cpus_per_tres": "gres:nvme:32"},
         {"bitflags": 2**62 + 16}, {"bitflags": 2**62},
+        {"tres_per_node": "gres:gpu:a100:1", "mem_per_tres": "gres:gpu:h100:1024"},
+        {"tres_per_node": "gres:gpu:a100:1", "cpus_per_tres": "gres/gpu:h100:1"},
         {"cpus_per_task": 0}, {"min_nodes": 0}, {"ntasks_per_socket": 0}, {"ntasks_per_node": 0},
         {"partition": "a," * 600}, {"features": "a&" * 600}, {"licenses": "a," * 600}, {"dependency": "afterany" * 600},
     ],

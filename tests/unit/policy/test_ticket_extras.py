@@ -23,7 +23,7 @@ FLOORS = [plugin(None), plugin(TicketSource.parse("files:/nonexistent"))]
 
 def test_what_stands_in_a_ticket_beside_cpus_memory_and_time_is_let_in(kind: Kind):
     taken = {"licenses": "matlab:2", "reservation": "lab", "tres_per_node": "gres/nvme=2", "tres_per_task": "cpu=4",
-             "core_spec": 65534, "bitflags": 2**29 + 2**25 + 512, "req_switch": 1, "features": "intel"}  # fmt: skip
+             "core_spec": 65534, "bitflags": 2**28 + 2**25 + 512, "req_switch": 1, "features": "intel"}  # fmt: skip
     assert ask(kind.plugin, [large(kind.give(), **taken)])[0].told == ()
 
 
@@ -57,10 +57,12 @@ def test_a_change_of_keys_makes_no_spent_ticket_good_again(tmp_path: Path, progr
         ({"burst_buffer": "capacity=1G"}, "--bb is in no ticket"),
         ({"container": "/srv/bundle"}, "--container is in no ticket"),
         ({"container_id": "x"}, "--container-id is in no ticket"),
-        ({"core_spec": 0}, "--core-spec is in no ticket"),
+        ({"core_spec": 0}, "--core-spec takes whole nodes"),
         ({"network": "x"}, "--network is in no ticket"),
         ({"clusters": "other"}, "--clusters is in no ticket"),
-        ({"bitflags": 256 + 2**25}, "--spread-job is in no ticket"),
+        ({"bitflags": 256 + 2**25}, "--spread-job takes more nodes than it shows"),
+        ({"features": "a100*2"}, "--constraint with a number of nodes takes more than it shows"),
+        ({"prefer": "[a100*2&h100*1]"}, "--prefer with a number of nodes takes more than it shows"),
     ],
 )
 def test_what_does_not_stand_in_a_ticket_is_refused(kind: Kind, fields: dict[str, object], part: str):
@@ -91,7 +93,7 @@ def test_a_bare_job_within_the_limits_takes_no_more_nodes_than_it_shows(
 @pytest.mark.parametrize("text", FLOORS, ids=["floor", "tickets"])
 def test_other_flags_of_a_bare_job_are_let_in(text: str):
     """Slurm sets some of them by itself."""
-    taken = [{}, {"bitflags": 2**25 + 512 + 1 + 2}, {"core_spec": 65534}, {"bitflags": 2**40 + 128}]
+    taken = [{}, {"bitflags": 2**25 + 512 + 1 + 2}, {"core_spec": 65534}, {"bitflags": 2**40 + 2**14}]
     assert [one.code for one in ask(text, [submission(USER, **FREE, **fields) for fields in taken])] == [0] * 4
 
 
@@ -141,7 +143,7 @@ def test_memory_that_was_allowed_for_gpus_is_had_with_these_alone(kind: Kind, fi
     ("fields", "good"),
     [
         ({"tres_per_job": ""}, False), ({"gres": ""}, False), ({"tres_per_node": ""}, False),
-        ({"tres_per_job": "gres:gpu:0"}, False), ({"tres_per_job": "gres:gpu:4"}, True),
+        ({"tres_per_job": "gres:gpu:0"}, False), ({"tres_per_job": "gres:gpu:a100:4"}, True),
         ({"qos": ""}, False), ({"account": ""}, False), ({"partition": ""}, False), ({"time_limit": 5}, True),
     ],
 )  # fmt: skip
