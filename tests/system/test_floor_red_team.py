@@ -89,11 +89,8 @@ CHANGES = [
     ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
-    (
-        "--partition=three -N2 --gpus=a100:4 --mem=16G",
-        False,
-        "TresPerJob=gres:gpu:h100:2",
-    ),  # a100=4,h100=2 of all versions
+    # 22.05 adds them to the four: a100=4,h100=2
+    ("--partition=three -N2 --gpus=a100:4 --mem=16G", False, "TresPerJob=gres:gpu:h100:2"),
     ("--partition=three -N2 --gpus=a100:4 --mem=16G", True, "TresPerJob=gres:gpu:a100:2,gres:gpu:h100:2"),
     # Slurm refuses the last word, and what stands before it stays: (1,65536,1) and, on 22.05, (16,262144)
     ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres:gpu:4 MinMemoryNode=65536 Contiguous=1"),

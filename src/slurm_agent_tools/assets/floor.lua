@@ -490,6 +490,15 @@ local function partitions_of(parts, names, reserved)
   return found
 end
 
+-- A partition that a job names and that is not told here. Where groups of a directory are not listed, Slurm finds only later
+-- that AllowGroups allows the user.
+local function untold_of(parts, names)
+  for name in string.gmatch(names or "", "[^,%s]+") do
+    if parts[name] == nil then return name end
+  end
+  return nil
+end
+
 -- Of these, the one that gives whole nodes (its max_share is 0 with OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of
 -- 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a node there, whatever it asks for.
 local function whole_nodes_of(parts, names, reserved)
@@ -683,9 +692,10 @@ local function keep_to_counts(job, parts)
   local least = math.max(stated(job, "min_nodes") or 1, get("least_nodes"))
   local ranged = limit ~= nil and limit > least
   local brought = stated(job, "cpus_per_tres") and not positive(stated(job, "num_tasks")) -- CPUs of which no task says where they are
-  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or brought) then return end
+  local untold = untold_of(parts, stated(job, "partition")) -- which may have MinNodes
+  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or brought or untold) then return end
   local shape = shape_of(get)
-  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or brought)
+  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or brought or untold)
   if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
     job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
   end
@@ -850,6 +860,8 @@ end
 -- (measured on 22.05 to 26.05).
 local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
+  local untold = untold_of(parts, elsewhere)
+  if untold then refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there") end
   if elsewhere and least_of(parts, elsewhere) > fewest_nodes_of(record) then
     refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; " .. SUBMIT_AGAIN)
   end

@@ -94,7 +94,18 @@ def test_a_move_counts_the_nodes_that_a_partition_which_is_not_told_has_made_mor
     record = {"min_cpus": 2, "tres_per_node": "gres:gpu:4", "min_mem_per_node": 65536}
     for mark in ({}, {"admin_comment": ticket}):
         moves = [change(USER, record | mark | {"min_nodes": nodes}, partition="gpu") for nodes in (1, 2)]
-        assert admitted(plugin(), *moves) == [True, False]
+        told = ask(plugin(), ['PARTS = {gpu = {name = "gpu", max_share = 1}}', *moves], silent=1)
+        assert [one.code == 0 for one in told] == [True, False]
+        assert admitted(plugin(), *moves) == [False, False]  # into one that is not told
+
+
+def test_a_job_in_a_partition_that_is_not_told_comes_on_no_more_nodes_than_were_counted():
+    """Where a directory's groups are not listed, Slurm lets a user of AllowGroups in later: by MinNodes=2 with 8 GPUs."""
+    fields = {"time_limit": 5, "min_mem_per_node": 1024, "pn_min_memory": 1024, "tres_per_node": "gres:gpu:4"}
+    made = lua_host.literal({"user_id": USER, "user_name": "ada", "partition": "gpu", **fields})
+    call = f"local job = blank({made}) assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.max_nodes)"
+    told = 'PARTS = {gpu = {name = "gpu", max_share = 1}}'
+    assert lua_host.lines(plugin(None), [call, told, call]) == ["1", "4294967294"]
 
 
 def test_whole_nodes_give_memory_of_each_cpu_for_all_of_them_so_no_ticket_is_for_it():

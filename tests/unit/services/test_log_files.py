@@ -18,7 +18,7 @@ from slurm_agent_tools.diagnosis import log_signs
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.services import log_files, log_paths, log_search
+from slurm_agent_tools.services import log_files, log_paths
 from slurm_agent_tools.transport.local import LocalFiles, LocalRunner
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 from slurm_agent_tools.units import JobId
@@ -189,8 +189,12 @@ async def test_no_grep_means_head_and_tail_and_is_told(box, monkeypatch):
 async def test_a_search_that_is_not_done_in_time_is_told(box, monkeypatch):
     slow = {key: "sleep 60" if key[0] == "all" else script for key, script in log_signs._SCRIPTS.items()}
     monkeypatch.setattr(log_signs, "_SCRIPTS", slow)
-    monkeypatch.setattr(log_search, "_SLOWEST", 100 * MIB)
-    monkeypatch.setattr(log_search, "_LEAST", 0.5)
+    run = LocalRunner.run
+
+    async def impatient(self, argv, **more):  # with the search that sleeps alone: the others take as long as they need
+        return await run(self, argv, **more | ({"timeout": 0.2} if "sleep 60" in argv else {}))
+
+    monkeypatch.setattr(LocalRunner, "run", impatient)
     log = await look(box, chatter(17 * MIB) + TRACE, whole=True)
     assert category(log) == "gpu-out-of-memory"
     assert "could not be searched from end to end" in log.file.note
