@@ -248,7 +248,7 @@ def test_a_ticket_with_which_slurm_was_only_asked_is_spent(site: Site):
     "words",
     [
         ("--partition=gpu", "--nodes=2", "--gpus-per-node=2", "--mem-per-cpu=40G", "--time=5"),
-        ("--partition=cpu", "--sockets-per-node=2", "--cores-per-socket=4", "--mem-per-cpu=20G", "--time=5"),
+        ("--partition=cpu", "--extra-node-info=2:4", "--mem-per-cpu=20G", "--time=5"),
         ("--partition=gpu", "--ntasks=2", "--gpus-per-node=1", "--mem=17G", "--time=5"),
         ("--partition=cpu,gpu", "--ntasks=1", "--mem=17G", "--time=5"),
         ("--partition=cpu", "--qos=normal", "--account=lab", "--ntasks=1", "--mem=17G", "--time=UNLIMITED"),

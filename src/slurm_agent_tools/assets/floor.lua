@@ -16,8 +16,12 @@ local EXPECTED = {
   "pn_min_cpus", "pn_min_memory", "requeue", "shared", "sockets_per_node", "time_limit",
 }
 
--- Numbers that no command of Slurm's sends as 0: with one the slurmctld of 22.05 gives more than it tells, or ends.
-local NEVER_ZERO = { "cpus_per_task", "max_nodes", "min_nodes", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket" }
+-- Numbers that no command of Slurm's sends as 0: with one the slurmctld of 22.05 gives more than it tells, ends, or never ends
+-- a loop while it holds its locks.
+local NEVER_ZERO = {
+  "cpus_per_task", "max_nodes", "min_nodes", "num_tasks", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket",
+  "sockets_per_node", "cores_per_socket", "threads_per_core",
+}
 
 -- Fields of a change that decide how large a job is.
 local SHAPE = { "tres_per_job", "min_mem_per_node", "min_mem_per_cpu", "req_nodes" }
@@ -136,7 +140,7 @@ local function counted(get)
     tasks_per_node = positive(get("ntasks_per_node")),
     tasks_per_part = positive(get("ntasks_per_socket")) or positive(get("ntasks_per_core")) or positive(get("ntasks_per_board")),
     cpus_per_task = positive(get("cpus_per_task")) or 1,
-    cpus_per_gpu = of_gpus(get("cpus_per_tres")) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
+    cpus_per_gpu = positive(of_gpus(get("cpus_per_tres"))) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
     cpus_per_node = get("pn_min_cpus") or 0,
   }
   if shape.of_task and get("cpus_per_tres") and not positive(get("cpus_per_task")) then -- as sbatch writes them
@@ -209,6 +213,14 @@ local function counted(get)
   -- CPUs that no task accounts for may all be on one node.
   local accounted = math.max(shape.tasks * shape.cpus_per_task, tasks and 0 or shape.cpus_per_gpu * gpus)
   shape.loose_cpus = not guessed and cpus > accounted and cpus - (least - 1) or 0
+  -- With --overcommit, which is not told, CPUs are as many as sockets, cores and threads say, where there is one for each node
+  -- (measured on 22.05, with GPUs for each task on further nodes as well).
+  local threads = positive(get("threads_per_core")) or 1
+  shape.laid_out = cpus <= nodes and shape.sockets * (positive(get("cores_per_socket")) or 1) > 1
+  if cpus <= nodes and threads > 1 then
+    cpus = threads * nodes
+    shape.loose_cpus = math.max(shape.loose_cpus, cpus - (least - 1))
+  end
   shape.cpus = math.max(
     shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, cpus,
     math.max(shape.cpus_per_node, shape.tasks_of_node * shape.cpus_per_task) * shape.most_nodes)
@@ -412,6 +424,9 @@ local function check_together(found, get, shape)
     refuse(found, "gpus", "GPUs of a type for each task with CPUs for each GPU may be more; write " .. REMEDY.gpus)
   end
   check_range(found, get, shape)
+  if shape.laid_out then
+    refuse(found, "directives", "--sockets-per-node and --cores-per-socket make a job larger than it shows; ask with --ntasks and --cpus-per-task")
+  end
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
   local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
   -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
@@ -432,7 +447,7 @@ local function check_together(found, get, shape)
     refuse(found, "gpus", "there are fewer tasks than nodes that the GPUs take; write " .. REMEDY.gpus)
   end
   local by_tasks = shape.of_task or shape.tasks_per_gpu and shape.of_node and not shape.of_job
-  if tasks and by_tasks and cpus > tasks * shape.cpus_per_task then -- 22.05; of tasks for each GPU 24.11 and 26.05
+  if by_tasks and cpus > shape.tasks * shape.cpus_per_task then -- 22.05; of tasks for each GPU 24.11 and 26.05
     refuse(found, "gpus", "there are more CPUs than those of the tasks, and may be GPUs for them; write " .. REMEDY.gpus)
   end
 end
@@ -693,9 +708,10 @@ local function keep_to_counts(job, parts)
   local ranged = limit ~= nil and limit > least
   local brought = stated(job, "cpus_per_tres") and not positive(stated(job, "num_tasks")) -- CPUs of which no task says where they are
   local untold = untold_of(parts, stated(job, "partition")) -- which may have MinNodes
-  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or brought or untold) then return end
+  local others = brought or untold or stated(job, "threads_per_core")
+  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or others) then return end
   local shape = shape_of(get)
-  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or brought or untold)
+  local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or others)
   if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
     job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
   end
@@ -717,11 +733,18 @@ for _, field in ipairs({ "partition", "qos", "account", "licenses", "reservation
   LONGEST[field] = 1024
 end
 
+local MOST_NAMES = 5000 -- of a list of nodes: for each that it does not know Slurm writes two lines, and nobody else is answered
+
 local function check_length(job)
   for field, most in pairs(LONGEST) do
     local text = job[field]
     if type(text) == "string" and #text > most then
       return { { rule = "directives", text = string.format("%s is longer than %d letters", field, most) } }
+    end
+  end
+  for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
+    if count_nodes((string.gsub(job[field] or "", "%b{}", ""))) > MOST_NAMES then
+      return { { rule = "directives", text = string.format("%s names more than %d nodes", field, MOST_NAMES) } }
     end
   end
   return nil
@@ -818,12 +841,14 @@ end
 
 local function check_frozen(found, job, record)
   for field, what in pairs(FROZEN) do
-    if stated(job, field) ~= nil or job[field] == "" and stated(record, field) ~= nil then
+    if stated(job, field) ~= nil then
       refuse(found, "gpus", string.format("the %s of a job are not changed; %s", what, SUBMIT_AGAIN))
     end
   end
   local gpus, had = of_gpus(stated(job, "tres_per_job")), of_gpus(stated(record, "tres_per_job")) or 0
-  if gpus and of_gpus(stated(record, "tres_per_task")) then
+  if gpus == 0 and had > 0 then -- Slurm writes it into the record, and the job keeps its GPUs
+    refuse(found, "gpus", "the GPUs of a job cannot be taken off; " .. SUBMIT_AGAIN)
+  elseif gpus and of_gpus(stated(record, "tres_per_task")) then
     refuse(found, "gpus", "GPUs are not changed where each task has some; " .. SUBMIT_AGAIN)
   elseif gpus and gpus > had then
     refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
@@ -875,6 +900,12 @@ local function judge_fixed(found, job, record, parts)
   local hidden = any(job, HIDDEN)
   if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; " .. SUBMIT_AGAIN) end
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
+  for _, field in ipairs(COUNTED) do
+    if job[field] == "" then -- what was allowed for its sake would stay, and Slurm counts an empty text otherwise than none
+      refuse(found, "gpus", field .. " of a job cannot be taken off; " .. SUBMIT_AGAIN)
+      break
+    end
+  end
   check_words_of_gpus(found, job)
   check_one_thing(found, job)
   check_frozen(found, job, record)
@@ -895,12 +926,6 @@ end
 local function judge_change(job, record, parts)
   local found = {}
   judge_fixed(found, job, record, parts)
-  for _, field in ipairs(COUNTED) do
-    if job[field] == "" and of_gpus(record[field]) ~= nil then -- what was allowed for the sake of GPUs would stay
-      refuse(found, "gpus", "the GPUs of a job cannot be taken off; " .. SUBMIT_AGAIN)
-      break
-    end
-  end
   local elsewhere = stated(job, "partition")
   if any(job, SHAPE) or elsewhere then
     local get = after(job, record)
@@ -967,8 +992,12 @@ end
 local answer_submission = function(job, parts, uid) return answer(judge_submission(job, parts), uid, true) end
 local answer_change = function(job, record, parts, uid) return answer(judge_change(job, record, parts), uid, false) end
 
+-- The slurmctld of 22.05, which no command of its own sends `extra`, frees it twice and ends; 23.02 and later tell all errors.
+local FREES_EXTRA_TWICE = slurm.ESLURM_INVALID_NODE_NAME == nil
+
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
+    if FREES_EXTRA_TWICE then job.extra = "" end
     local account = stated(job, "account") or job.default_account
     if exempt(job, uid, account) then
       keep_account(job)

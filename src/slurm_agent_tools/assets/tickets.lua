@@ -270,6 +270,14 @@ local function over_names(found, source, most, new)
   end
 end
 
+-- Whether a ticket says which GPUs: then any others are not meant.
+local function names_types(kinds)
+  for name in pairs(kinds) do
+    if string.find(name, "^gpu:") then return true end
+  end
+  return false
+end
+
 -- What a job takes beside CPUs, memory and time. Types of GPUs count as `gpu:a100`, all else with its number, `nvme:2`.
 local function over_others(found, source, most, cpus)
   for _, field in ipairs({ "licenses", "reservation" }) do
@@ -283,7 +291,10 @@ local function over_others(found, source, most, cpus)
       local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "=", ":")
       if string.find(name, "^gpu:") then name = string.gsub(name, ":%d+[kmgt]?$", "") end
       local of_task = tonumber(string.match(name, "^cpu:(%d+)$") or math.huge)
-      if name ~= "gpu" and of_task > cpus and not most.gres[name] then
+      if name == "gpu" and names_types(most.gres) then
+        refuse(found, "gres", "name the type of GPUs of its ticket")
+        break
+      elseif name ~= "gpu" and of_task > cpus and not most.gres[name] then
         refuse(found, "gres", string.format("%s is not in its ticket", name))
         break
       end
@@ -396,9 +407,6 @@ local function judge_change_with_ticket(job, record, most, parts)
     over_shares(found, record, whole_nodes_of(parts, job.partition))
   end
   over_shares(found, record, stated(job, "shared") == 0)
-  for _, field in ipairs(OF_GRES) do -- an empty text takes the GPUs away and leaves the memory
-    if job[field] == "" and most.gpus > 0 then refuse(found, "gpus", "the GPUs of its ticket cannot be taken off") end
-  end
   over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
   if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
   over_whole_nodes(found, stated(job, "shared"), most)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import Decision, RuleDecision
-from slurm_agent_tools.models.geometry import geometry, is_ranged, more_together, types_of_gpus
+from slurm_agent_tools.models.geometry import geometry, is_ranged, layout, more_together, types_of_gpus
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
@@ -115,6 +115,10 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
         )
+    sockets, cores, _ = layout(request)
+    if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
+        hint = "Ask with --ntasks and --cpus-per-task."
+        raise InputError("cores-per-socket", None, "makes a job larger than it shows", hint=hint)
     if any("{" in (d.value or "") for d in request.find("nodelist")):
         hint = "Name the nodes one by one."
         raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)

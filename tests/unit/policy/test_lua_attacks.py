@@ -135,8 +135,11 @@ def test_the_cpus_of_a_job_are_not_made_fewer():
 
 def test_the_gpus_of_a_job_are_not_taken_off_while_its_memory_stays():
     record = {"min_mem_per_node": 16384, "min_nodes": 1, "max_nodes": 1, "tres_per_job": "gres:gpu:1"}
-    calls = [change(USER, record, tres_per_job=""), change(USER, record, time_limit=5, tres_per_node="")]
-    assert admitted(plugin(None), *calls) == [False, True]
+    calls = [
+        change(USER, record, **{field: ""}) for field in ("tres_per_job", "tres_per_task", "cpus_per_tres", "gres")
+    ]
+    assert admitted(plugin(None), *calls, change(USER, record, time_limit=5)) == [False] * 4 + [True]
+    assert admitted(plugin(), *calls, change(USER, record, tres_per_job="gres:gpu:0")) == [False] * 5
 
 
 def test_a_text_that_is_longer_than_slurm_takes_is_refused_unread_and_in_one_line():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
 
@@ -60,7 +61,67 @@ def test_a_job_with_memory_of_each_gpu_is_changed_without_a_look_at_what_slurm_w
     """That is the partition's default, or 0 once the job was looked at: each change of such a job was refused for it."""
     record = {"min_cpus": 32, "min_nodes": 1, "max_nodes": 1, "tres_per_job": "gres:gpu:4", **beside, **mark}
     record |= {"mem_per_tres": "gres:gpu:8192"}
+    plain = {"admin_comment": SubmissionTicket("ab" * 16, replace(WIDE, gres=()), None).admin_comment}
+    record |= plain if mark else {}
     fine = [{"time_limit": 5}, {"features": "ib"}, {"comment": "x"}, {"tres_per_job": "gres:gpu:3"}]
     refused = [{"min_mem_per_node": 512}, {"min_mem_per_cpu": 512}, {"mem_per_tres": "gres:gpu:1024"}]
     calls = [change(USER, record, **words) for words in (*fine, *refused)]
     assert admitted(plugin(), *calls) == [True] * len(fine) + [False] * len(refused)
+
+
+BY_TASKS = {"time_limit": 5, "environment": {}, "tres_per_task": "gres:gpu:1", "mem_per_tres": "gres:gpu:16384"}
+PER_CPU = {"time_limit": 5, "environment": {}, "pn_min_memory": 4096, "min_mem_per_cpu": 4096}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        BY_TASKS | {"min_nodes": 1, "max_nodes": 1, "num_tasks": 0, "min_cpus": 8},  # 8 GPUs and 128G of one
+        BY_TASKS | {"min_nodes": 1, "min_cpus": 8},
+        BY_TASKS | {"min_nodes": 1, "min_cpus": 8, "tres_per_job": "gres:gpu:2"},  # 8 of two
+        BY_TASKS | {"min_nodes": 1, "min_cpus": 8, "ntasks_per_node": 4},  # 8 of four, on two nodes
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "sockets_per_node": 2, "cores_per_socket": 16, "tres_per_task": ""},
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "cores_per_socket": 16, "tres_per_node": "gres:gpu:4"},
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "threads_per_core": 8},  # with --overcommit eight CPUs
+    ],
+)
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+def test_cpus_that_no_task_accounts_for_bring_neither_gpus_nor_memory(
+    source: TicketSource | None, fields: dict[str, object]
+):
+    """22.05 makes them of a layout of cores with --overcommit, of which the plugin is not told, or takes them for tasks."""
+    alone = {name: value for name, value in fields.items() if name not in {"num_tasks", "min_cpus", "cores_per_socket"}}
+    one = alone | {"min_cpus": 1, "sockets_per_node": 1, "threads_per_core": 2, "ntasks_per_node": 1}
+    assert admitted(plugin(source), submission(USER, **fields), submission(USER, **one)) == [False, True]
+
+
+def test_no_cpus_for_each_gpu_are_those_of_the_partitions_default():
+    """Slurm passes over a count of 0: eight CPUs with 16G each came for one GPU."""
+    job = PER_CPU | {"tres_per_node": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1, "cpus_per_tres": "gres:gpu:0"}
+    assert admitted(plugin(), submission(USER, **job)) == [True]
+    assert admitted(plugin(default_cpus_per_gpu=8), submission(USER, **job)) == [False]
+
+
+@pytest.mark.parametrize("field", ["threads_per_core", "cores_per_socket", "sockets_per_node", "num_tasks"])
+def test_a_zero_that_would_keep_slurm_in_a_loop_or_count_as_none_is_refused(field: str):
+    assert admitted(plugin(None), submission(USER, **SMALL, **{field: 0})) == [False]
+
+
+@pytest.mark.parametrize("field", ["req_nodes", "exc_nodes"])
+def test_a_list_of_more_nodes_than_any_site_has_is_refused_before_slurm_looks_for_each(field: str):
+    """`a[0-999]b[0-499]`, which is 16 letters, kept slurmctld from everybody else for ten seconds, and 100 MB of its log."""
+    many, few = {field: "a[0-999]b[0-5]"}, {field: "a[0-9]b[0-5]"}
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 60, "min_mem_per_node": 1024}
+    calls = [submission(USER, **SMALL, **many), change(USER, record, **many), change(USER, record, **few)]
+    assert admitted(plugin(None), *calls) == [False, False, True]
+    function = submission(USER, **SMALL, exc_nodes="feature{a100},a1")
+    assert admitted(plugin(None), function) == [True]
+
+
+def test_a_text_that_old_versions_of_slurm_free_twice_is_taken_away():
+    """`extra` with a dependency that is refused ended the slurmctld of 22.05; 23.02 and later have an option for it."""
+    made = lua_host.literal({"user_id": USER, "user_name": "ada", "extra": "a" * 40, **SMALL})
+    call = f"local job = blank({made}) assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.extra)"
+    assert lua_host.lines(plugin(None), [call]) == [""]
+    later = f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {plugin(None)}"
+    assert lua_host.lines(later, [call]) == ["a" * 40]

@@ -147,7 +147,7 @@ def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: d
 @pytest.mark.parametrize(
     ("fields", "nodes"),
     [
-        ({"cpus_per_tres": "gres:gpu:8"}, 1), ({"cpus_per_tres": "gres:gpu:8", "num_tasks": 0}, 1),
+        ({"cpus_per_tres": "gres:gpu:8"}, 1),
         ({}, 4294967294),  # by a program of its own alone
     ],
 )  # fmt: skip

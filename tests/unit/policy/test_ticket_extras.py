@@ -53,6 +53,7 @@ def test_a_change_of_keys_makes_no_spent_ticket_good_again(tmp_path: Path, progr
         ({"tres_per_task": "license/matlab:1"}, "license/matlab:1 is not in its ticket"),
         ({"tres_per_task": "cpu=5"}, "cpu:5 is not in its ticket"),
         ({"tres_per_job": "gres:gpu:h100:8"}, "gpu:h100 is not in its ticket"),
+        ({"tres_per_job": "gres:gpu:8"}, "name the type of GPUs of its ticket"),
         ({"tres_per_job": "gres:gpu:a100:4,gres:gpu:h100:4"}, "gpu:h100 is not in its ticket"),
         ({"burst_buffer": "capacity=1G"}, "--bb is in no ticket"),
         ({"container": "/srv/bundle"}, "--container is in no ticket"),

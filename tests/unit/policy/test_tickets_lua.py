@@ -160,7 +160,7 @@ def test_beyond_its_ceilings_a_ticket_is_refused_and_not_spent(kind: Kind, field
 @pytest.mark.parametrize(
     "fields",
     [
-        {"tres_per_job": "gres:gpu:4"}, {"time_limit": 5}, {"array_inx": None}, {"array_inx": "1-4%1"},
+        {"tres_per_job": "gres:gpu:a100:4"}, {"time_limit": 5}, {"array_inx": None}, {"array_inx": "1-4%1"},
         {"partition": "big"}, {"partition": "big,gpu"}, {"cpus_per_task": 1, "min_cpus": 2}, {"shared": 1},
         {"min_nodes": 1, "max_nodes": 1, "num_tasks": 1, "min_cpus": 4},
     ],
