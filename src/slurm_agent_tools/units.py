@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import pairwise
 
 UNLIMITED = -1
 
@@ -183,14 +184,24 @@ def parse_array(text: str) -> ArraySpec:
     if match is None:
         raise ValueError(f"not an array specification: {text!r} (write 0-9%4)")
     limit = int(match[2] or match[3] or 0) or None
-    found = indices(match[1], text)
-    return ArraySpec(text.strip(), len(found), limit, min(found), max(found))
+    spans = sorted((_array_span(item, text) for item in match[1].split(",")), key=lambda span: span.start)
+    if any(later.start <= span[-1] for span, later in pairwise(spans)):
+        count = len(indices(match[1], text, most=_UNFOLDED))
+    elif (count := sum(map(len, spans))) > _MOST_TASKS:
+        raise ValueError(f"array too large: {text!r}")
+    return ArraySpec(text.strip(), count, limit, spans[0].start, max(span[-1] for span in spans))
 
 
-def indices(listed: str, whole: str | None = None) -> frozenset[int]:
+_MOST_TASKS = 1_000_000
+
+_UNFOLDED = 20_000
+"""Tasks of an array whose ranges overlap: to count each once they are taken one by one."""
+
+
+def indices(listed: str, whole: str | None = None, *, most: int = _MOST_TASKS) -> frozenset[int]:
     """Task ids of 1,3,5-7 or 0-20:5; `whole` is the text to name in an error."""
     spans = [_array_span(item, whole or listed) for item in listed.split(",")]
-    if sum(len(span) for span in spans) > 1_000_000:
+    if sum(len(span) for span in spans) > most:
         raise ValueError(f"array too large: {whole or listed!r}")
     return frozenset(index for span in spans for index in span)
 

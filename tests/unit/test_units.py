@@ -255,3 +255,13 @@ def test_a_size_to_ask_for_is_whole(size: float, whole: int):
 @pytest.mark.parametrize(("count", "said"), [(0, "0 jobs"), (1, "1 job"), (2, "2 jobs")])
 def test_a_count_has_its_noun_in_the_right_number(count: int, said: str):
     assert units.how_many(count, "job") == said
+
+
+def test_tasks_that_are_named_twice_count_once_and_of_many_it_is_told():
+    """Sixty lines of a million tasks each, of which the last one counts, kept a site's service for nine seconds."""
+    assert units.parse_array("1-3,2-5:2").count == 4
+    spec = units.parse_array("0-499999,500000-999999:5%4")
+    assert (spec.count, spec.first, spec.last, spec.limit) == (600_000, 0, 999_995, 4)
+    for text in ("0-1000000", "0-600000,600001-1100000", "0-15000,0-15000"):
+        with pytest.raises(ValueError, match="too large"):
+            units.parse_array(text)

@@ -7,23 +7,24 @@ the guard. Nothing is kept between ticks but what the ledger has anyway, so that
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slurm_agent_tools.api.campaign_tools import one_pass, opened
 from slurm_agent_tools.api.stage_code import StageHashes
-from slurm_agent_tools.campaigns import slot_use
 from slurm_agent_tools.campaigns.campaign_pass import AWAY, SlotTurn
 from slurm_agent_tools.campaigns.driver import Advanced
 from slurm_agent_tools.campaigns.event_sentences import plain
 from slurm_agent_tools.campaigns.file_reader import FOLDER, NAME
-from slurm_agent_tools.campaigns.next_step import active
+from slurm_agent_tools.campaigns.next_step import active, expected_seconds
+from slurm_agent_tools.campaigns.ports import TrialLook
+from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, StorageError
 from slurm_agent_tools.fleet import slot_filling
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.slot_filling import Contender, RunNeed
-from slurm_agent_tools.models.campaign import Trial
+from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
 from slurm_agent_tools.models.campaign_answer import FedCampaign, FeedReply
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.services import project_paths, submission_facts
@@ -35,6 +36,9 @@ _SHORTEST, _LONGEST, _OF_A_RUN = 5.0, 60.0, 20
 _HOUR = 3600
 
 _PARTITIONS_AGE = 60.0
+
+WINDOW = timedelta(hours=24)
+"""Over so long the used time is compared with the shares, unless the caller says otherwise."""
 
 PartitionFor = Callable[[CampaignStage, Trial], str | None]
 
@@ -77,7 +81,7 @@ class _Standing:
     @property
     def began(self) -> datetime:
         """Since when it has been taking part: its first run, else when it was seen first."""
-        return (slot_use.begun(self.last.state) if self.last is not None else None) or self.joined
+        return (_begun(self.last.state) if self.last is not None else None) or self.joined
 
     @property
     def asks(self) -> bool:
@@ -89,7 +93,7 @@ class _Standing:
 class CampaignFeed:
     """All campaigns of a project over one cluster. `pause`: seconds until the next tick; `leaving`: send no more."""
 
-    def __init__(self, context: ClusterContext, caller: Caller, window: timedelta = slot_use.WINDOW) -> None:
+    def __init__(self, context: ClusterContext, caller: Caller, window: timedelta = WINDOW) -> None:
         self.context, self.caller, self.window = context, caller, window
         self.pause, self.leaving = _SHORTEST, False
         self._standings: dict[str, _Standing] = {}
@@ -194,8 +198,8 @@ class CampaignFeed:
         return Contender(
             one.name,
             share,
-            used=slot_use.used(last.state, last.looks, since, now),
-            ahead=slot_use.ahead(last.state, last.looks, now),
+            used=_gpu_seconds_used(last.state, last.looks, since, now),
+            ahead=_gpu_seconds_ahead(last.state, last.looks, now),
             wants=bool(last.ready),
         )
 
@@ -226,7 +230,7 @@ class CampaignFeed:
         if self._free is None:
             return AWAY
         states = [one.last.state for one in self._standings.values() if one.last is not None]
-        runs = [seconds for state in states if (seconds := slot_use.shortest_expected(state)) is not None]
+        runs = [seconds for state in states if (seconds := _shortest_expected(state)) is not None]
         scale = self.context.settings.slurm.poll_scale
         return max(0.5, scale * min(_LONGEST, max(_SHORTEST, min(runs, default=0.0) / _OF_A_RUN)))
 
@@ -279,7 +283,7 @@ class CampaignFeed:
 
     def _used(self, one: _Standing, now: datetime) -> float:
         last = one.last
-        return 0.0 if last is None else slot_use.used(last.state, last.looks, now - self.window, now)
+        return 0.0 if last is None else _gpu_seconds_used(last.state, last.looks, now - self.window, now)
 
     def _why(self, one: _Standing) -> str | None:
         """What keeps it from sending more."""
@@ -312,3 +316,63 @@ def _need(stage: CampaignStage, trial: Trial) -> RunNeed:
         nodes=nodes,
         gpu_memory=None if memory is None else memory / 2**30,
     )
+
+
+# --- What a campaign had of the shared slots, in GPU seconds: a run without GPUs counts as one with one ---------------
+
+
+def _weight(trial: Trial) -> int:
+    """How many GPUs it counts as."""
+    return max(1, trial.request.gpus)
+
+
+def _gpu_seconds_used(
+    state: CampaignState, looks: Mapping[TrialId, TrialLook], since: datetime, now: datetime
+) -> float:
+    """What its runs had between both moments, those that run included."""
+    total = 0.0
+    for one in state.trials.values():
+        if one.end is not None and one.trial.reuses is None:
+            total += _weight(one.trial) * _ended_seconds(state, one, one.end, since)
+        elif one.phase == "sent":
+            total += _weight(one.trial) * _running_seconds(looks.get(one.trial.id), since, now)
+    return total
+
+
+def _gpu_seconds_ahead(state: CampaignState, looks: Mapping[TrialId, TrialLook], now: datetime) -> float:
+    """What its queued and running runs may yet take."""
+    active = [*state.in_phase("sending"), *state.in_phase("sent")]
+    return sum(_weight(one.trial) * _left(state, one, looks.get(one.trial.id), now) for one in active)
+
+
+def _begun(state: CampaignState) -> datetime | None:
+    """When its first run was sent; None before."""
+    return min((batch.at for batch in state.batches.values()), default=None)
+
+
+def _shortest_expected(state: CampaignState) -> float | None:
+    """Seconds that the shortest of its active runs may take; None where none is."""
+    active = [*state.in_phase("sending"), *state.in_phase("sent")]
+    return min((expected_seconds(state, one.trial) for one in active), default=None)
+
+
+def _ended_seconds(state: CampaignState, one: TrialState, end: TrialEnd, since: datetime) -> float:
+    """Of an ended run; of one whose moments nobody tells all of it, where it was sent in the window."""
+    if end.started is not None and end.ended is not None:
+        whole = (end.ended - max(end.started, since)).total_seconds()
+        return max(0.0, whole if end.run_seconds is None else min(whole, end.run_seconds))
+    batch = state.batches.get(one.key or "")
+    return (end.run_seconds or 0.0) if batch is not None and batch.at >= since else 0.0
+
+
+def _running_seconds(look: TrialLook | None, since: datetime, now: datetime) -> float:
+    if look is None or look.started is None or look.phase != "running":
+        return 0.0
+    return max(0.0, (now - max(look.started, since)).total_seconds())
+
+
+def _left(state: CampaignState, one: TrialState, look: TrialLook | None, now: datetime) -> float:
+    expected = expected_seconds(state, one.trial)
+    if look is None or look.started is None:
+        return expected
+    return max(0.0, expected - (now - look.started).total_seconds())

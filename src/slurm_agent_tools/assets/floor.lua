@@ -467,6 +467,10 @@ local function check_words_of_gpus(found, source)
       end
     end
   end
+  if source.tres_per_task == "" or of_gpus(stated(source, "tres_per_task")) == 0 then -- by a text of none 22.05 gives all CPUs
+    refuse(found, "gpus", "tres_per_task is for nothing; leave it out")
+  end
+  if stated(source, "max_cpus") then refuse(found, "directives", "no command of Slurm's sends max_cpus") end
   for _, field in ipairs(COUNTED) do
     local text, kinds = stated(source, field) or "", {}
     for word in string.gmatch(text, "[^,]+") do

@@ -12,12 +12,15 @@ import hashlib
 import posixpath
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
-from slurm_agent_tools.backends import stages
+from anyio import lowlevel, to_thread
+
+from slurm_agent_tools.backends import input_words, stages
 from slurm_agent_tools.errors import AgentToolsError, StorageError
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.models.submission_answer import Complaint
@@ -42,33 +45,6 @@ _MOST_NAMES, _MOST_NAMES_THERE = 4000, 400
 
 _MOST_TEXTS = 1500
 
-_WORD = re.compile(r"[\w.~/@%+-]{1,255}")
-
-_QUOTED = re.compile(r"[\"']([^\"'\s\\]{1,255}|[\w./ -]{1,250}\.\w{1,8})[\"']")
-
-_PATTERN = re.compile(r"[\w.~/@%+*?${}-]*(?:[*?$}]|%[0-9]*[sd](?![a-z]))[\w.*?${}-]*")
-
-_FILLED = re.compile(r"\$\{\w+\}|\$\w+|\{[^{}]*\}|%[0-9]*[sd]")
-
-_JOINED = re.compile(r"[\"']([\w./-]{1,100})[\"']\s*\)?\s*[,/]\s*[\"']([\w./-]{1,100})[\"']")
-
-_STARTED = re.compile(r"[ \t]-m[ \t]+([A-Za-z_][\w.]*)")
-
-_TARGET = re.compile(
-    rf"(?:&>>?|>>?\|?)[ \t]*[\"']?([\w./@%+-]+)|\btee\b(?:[ \t]+-\w+)*[ \t]+([\w./@%+-]+)|{stages.OUTPUT_OPTION}"
-)
-
-_SAVED = re.compile(
-    r"""\bopen\s*\((?:[^()]|\([^()]*\))*["'](?:[wax]b?\+?|wt|at|w\+b)["'][^()]*\)|\([^()]*\)\.(?:write\w*|open\(\s*["'][wax])"""
-    r"""|\b(?:save\w*|dump\w*|savefig|to_(?:csv|json|parquet|hdf|pickle|excel)|FileHandler|SummaryWriter|makedirs|mkdir"""
-    r"""|basicConfig|write\w*)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""
-)
-"""Calls that save: the names in them are of files that they write."""
-
-_LOADS = re.compile(r"read|load|from_|input|glob|\bopen\(")
-
-_FOR_OUTPUT = re.compile(r"out|log|save|result|checkpoint|ckpt|export|dump|run|work|cache|tmp", re.IGNORECASE)
-
 _TELLS = re.compile(r"SLURM_JOB_(NAME|PARTITION|ACCOUNT|QOS|RESERVATION)\b")
 
 _SETTINGS = (".yaml", ".yml", ".toml", ".json", ".ini", ".cfg", ".conf", ".in", ".inp", ".mdp", ".namelist", ".nml")
@@ -81,6 +57,12 @@ _PROSE = (".md", ".rst", ".html", ".css", ".lock")
 _SETTINGS_FOLDER = re.compile(r"conf|cfg|setting|param|recipe", re.IGNORECASE)
 
 _MATCHES, _MATCHES_THERE, _DEPTH = 200, 40, 3
+
+_MOST_WORDS, _AT_ONCE = 500_000, 200
+"""Words that are looked for in one search, and after how many others of this process get their turn."""
+
+_LARGE = 2**14
+"""Signs of a text that is searched beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +103,11 @@ async def missing_inputs(files: Files, root: str, reading: ScriptReading) -> lis
     text = "\n".join(line for line in reading.text.split("\n") if not line.lstrip().startswith("#"))
     if re.search(r"(?<![\w-])(?:cd|pushd)[ \t]", text):
         return []
-    written = {word for match in _TARGET.finditer(text) for word in match.groups() if word}
-    named = {word for match in _NEEDED.finditer(text) for word in match.groups() if word and word[0] != "-"}
+    written = input_words.targets(text)
+    needed = {word for match in _NEEDED.finditer(text) for word in match.groups() if word and word[0] != "-"}
     folders = [posixpath.join(root, reading.request.chdir or ""), root]
     gone = []
-    for word in sorted(named - written):
+    for word in sorted(needed - written):
         places = {posixpath.normpath(posixpath.join(folder, word)) for folder in folders}
         if not any([await files.stat(await files.real_path(place)) is not None for place in places]):
             gone.append(word)
@@ -156,12 +138,12 @@ class _Search:
         self.told: set[str] = set()
         self.written: set[str] = set()
         self.todo: deque[tuple[str, str]] = deque()  # path in the project, text
-        self.bytes = 0
+        self.bytes = self.words = 0
 
     async def all(self) -> dict[str, InputFile]:
         """Search until nothing is left."""
         text, request = self.reading.text, self.reading.request
-        anew = {self._place(word, folder) for word in stages.made_anew(text) for folder in (self.work, self.root)}
+        anew = {self._place(word, folder) for word in input_words.made_anew(text) for folder in (self.work, self.root)}
         logs = [path for path in (request.output, request.error) if path]
         self.written = anew | {
             self._place(w, folder) for w in (*self.writes, *logs) for folder in (self.work, self.root)
@@ -172,10 +154,13 @@ class _Search:
             if path not in anew:
                 await self._look(path, named=False)
         self._hear(text)
-        words = [*_named(_TARGET.sub(" ", text)), *(part for word in self.args for part in _named(word))]
+        words = [
+            *await _computed(input_words.all_named, text),
+            *(part for word in self.args for part in input_words.named(word)),
+        ]
         await self._try(words, (self.work, self.root, self.home))
-        started = "".join(f"import {name}, {name}.__main__\n" for name in _STARTED.findall(text))
-        await self._try(stages.modules(started), (self.root, posixpath.join(self.root, "src")), named=False)
+        started = input_words.started_modules(text)
+        await self._try(started, (self.root, posixpath.join(self.root, "src")), named=False)
         while self.todo:
             path, content = self.todo.popleft()
             self._hear(content)
@@ -183,7 +168,7 @@ class _Search:
             if path.endswith(".py"):
                 await self._python(content, folder)
             else:
-                await self._try(_named(_TARGET.sub(" ", content)), (self.work, self.root, folder))
+                await self._try(await _computed(input_words.all_named, content), (self.work, self.root, folder))
             if path.endswith(_SETTINGS):
                 await self._settings(path, content, folder)
         if self.writes:
@@ -195,40 +180,38 @@ class _Search:
 
     async def _python(self, content: str, folder: str) -> None:
         """What a program names, where it does not save it, and the modules that it imports."""
-        read = _SAVED.sub(" ", content)
-        words, folders = [word for word in _QUOTED.findall(read) if word.strip()], (self.work, self.root, folder)
-        await self._try([*words, *([".env"] if "load_dotenv" in content else [])], folders)
-        lines = read.split("\n")
-        loaded = [w.split("}/")[-1] for line in lines if _LOADS.search(line) for w in _QUOTED.findall(line)]
-        await self._within(words, loaded, folders)
-        for first, rest in _JOINED.findall(read):
+        said, folders = await _computed(input_words.program, content), (self.work, self.root, folder)
+        await self._try([*said.words, *([".env"] if "load_dotenv" in content else [])], folders)
+        await self._within(said.words, said.loaded, folders)
+        for first, rest in said.joined:
             known = [one for one in folders if first.split("/")[0] in await self._names(one)]
             await self._try([f"{first}/{rest}"], known)
-        paths = [word for line in lines if "sys.path" in line for word in _QUOTED.findall(line)]
-        further = [self._place(word, one) for word in ("src", *paths) for one in (self.root, self.work, folder)]
+        further = [self._place(word, one) for word in ("src", *said.paths) for one in (self.root, self.work, folder)]
         sources = (folder, self.root, self.work, self.home, *further)
-        await self._try(stages.classes(words), (self.root, posixpath.join(self.root, "src")))
-        await self._try(stages.modules(content), sources, named=False)
+        await self._try(said.classes, (self.root, posixpath.join(self.root, "src")))
+        await self._try(said.modules, sources, named=False)
         for one in dict.fromkeys(sources):
             built = [name for name in await self._names(one) if name.endswith(".so")]
-            imported = {posixpath.splitext(path)[0] for path in stages.modules(content)} if built else set()
+            imported = {posixpath.splitext(path)[0] for path in said.modules} if built else set()
             await self._try([name for name in built if name.split(".")[0] in imported], (one,), named=False)
 
     async def _settings(self, path: str, content: str, folder: str) -> None:
         """What settings name without its ending, within a folder that they name, or as a class of a program."""
-        end, words = posixpath.splitext(path)[1], _WORD.findall(content)
+        end, (words, kept, classes) = posixpath.splitext(path)[1], await _computed(input_words.settings_words, content)
         await self._try([f"{word}{end}" for word in words if "." not in word], (folder,))
-        await self._try(stages.classes(words), (self.root, posixpath.join(self.root, "src")))
-        kept = _WORD.findall("\n".join(line for line in content.split("\n") if not _FOR_OUTPUT.search(line)))
+        await self._try(classes, (self.root, posixpath.join(self.root, "src")))
         await self._within(kept, kept, (self.work, self.root, folder))
 
     async def _within(self, words: Sequence[str], names: Sequence[str], folders: Sequence[str]) -> None:
         """Files of these names in the folders that the words name."""
-        places = (
-            {self._place(word, one) for word in words if "." not in word for one in folders} if self.folders else ()
-        )
-        for one in sorted(self.folders.intersection(places)):
-            await self._try([name for name in names if "." in name and name in await self._names(one)], (one,))
+        if not self.folders:
+            return
+        known, files = {word.rstrip("/") for word in words if "." not in word}, dict.fromkeys(names)
+        for one in sorted(self.folders):
+            within = (one[len(place) + 1 :] for place in folders if one.startswith(f"{place}/"))
+            if one in known or not known.isdisjoint(within):
+                there = await self._names(one)
+                await self._try([name for name in there if "." in name and name in files], (one,))
 
     def _hear(self, content: str) -> None:
         """Note what the job asks of how it is called and where it waits."""
@@ -253,21 +236,26 @@ class _Search:
 
     async def _try(self, words: Iterable[str], folders: Sequence[str], *, named: bool = True) -> None:
         """Look for files of these names, in each of these folders; a word without a sign of a file is one if it is."""
-        for word in dict.fromkeys(words):
+        for number, word in enumerate(dict.fromkeys(words)):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await lowlevel.checkpoint()
+            self.words += 1
+            if self.words > _MOST_WORDS:
+                raise ValueError(f"what it reads has more than {_MOST_WORDS} words")
             for folder in dict.fromkeys(folders):
                 first = word.partition("/")[0]
-                pattern = _PATTERN.fullmatch(word) is not None
+                pattern = input_words.is_pattern(word)
                 if first not in await self._names(folder) and first not in {"", ".", "..", word if pattern else "."}:
                     continue
                 place = self._place(word, folder)
                 if pattern:
-                    await self._match(posixpath.dirname(place), _FILLED.sub("*", posixpath.basename(word)))
+                    await self._match(posixpath.dirname(place), input_words.filled(posixpath.basename(word)))
                 elif posixpath.basename(place) in await self._names(posixpath.dirname(place)):
                     await self._look(place, named=named, needed=False)
 
     async def _match(self, folder: str, pattern: str) -> None:
         """The files of a pattern, where they are settings, code or tables."""
-        if pattern.lower().endswith(_OF_PATTERNS) and not _PATTERN.search(folder.removeprefix(self.root)):
+        if pattern.lower().endswith(_OF_PATTERNS) and not input_words.is_filled_in(folder.removeprefix(self.root)):
             found = [name for name in sorted(await self._names(folder)) if fnmatchcase(name, pattern)]
             for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
                 await self._look(posixpath.join(folder, name), named=True, needed=False)
@@ -321,14 +309,12 @@ class _Search:
         return hashlib.sha256(data).hexdigest()
 
 
-def _named(text: str) -> Iterator[str]:
-    """Words of a text that may be files, and names in quotes that have spaces."""
-    for word in _WORD.findall(text):
-        word = word.strip("-.,~") if not word.startswith(("./", "../")) else word  # noqa: PLW2901 - signs around it
-        if word and not word.startswith("//"):
-            yield word
-    yield from (word for word in _QUOTED.findall(text) if " " in word)
-    yield from _PATTERN.findall(text)
+_Found = TypeVar("_Found")
+
+
+async def _computed(find: Callable[[str], _Found], text: str) -> _Found:
+    """What is found in a text, beside the event loop where it is long."""
+    return await to_thread.run_sync(find, text) if len(text) > _LARGE else find(text)
 
 
 # --- Stage 0: the manifest of a script, and the project's own check ---------------------------------------------------

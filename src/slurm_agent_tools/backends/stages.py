@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -28,7 +28,7 @@ from slurm_agent_tools.models.request import JobRequest
 
 _LINE = re.compile(r"#SMOKE\b(.*)")
 
-_FIELD = re.compile(r"\s*(length|writes)\s*:\s*(.*?)\s*")
+_FIELD = re.compile(r"\s*+(length|writes)\s*+:(.*)")
 
 _LENGTH = re.compile(r"(?:--?|\+{0,2})[A-Za-z_][\w.\-]{2,80}", re.ASCII)
 
@@ -69,7 +69,7 @@ def declared(text: str) -> Declaration:
         field = _FIELD.fullmatch(stated[1])
         if field is None:
             return Declaration(problem=f"the line `{line.strip()[:120]}` cannot be read; write it like `{FORM}`")
-        found[field[1]] += re.split(r"[\s,]+", field[2]) if field[2] else []
+        found[field[1]] += re.split(r"[\s,]+", said) if (said := field[2].strip()) else []
     lengths, writes = (tuple(dict.fromkeys(names)) for names in found.values())
     problem = next((f"`{name}` is no name of a length{_why(name)}" for name in lengths if not _is_length(name)), None)
     problem = problem or next((f"`{name}` is no file inside the project" for name in writes if not _inside(name)), None)
@@ -91,35 +91,6 @@ def _inside(name: str) -> bool:
     return _WRITTEN.fullmatch(name) is not None and not name.startswith("/") and ".." not in name.split("/")
 
 
-OUTPUT_OPTION = (
-    r"(?<![\w-])(?:-o|--?(?:out|output|error|std(?:out|err)|log|save|result|dump|export)s?"
-    r"(?:[-_]?(?:file|dir|path|name|to|as|prefix|folder|root|csv|json|log))*)[= \t]+[\"']?([\w./@%+-]+)"
-)
-
-_ANEW = re.compile(rf"(?<![>&])(?:&>|>\|?)(?!>)[ \t]*[\"']?([\w./@%+-]+)|\btee[ \t]+([\w./@%+-]+)|{OUTPUT_OPTION}")
-
-_BEGINS = re.compile(r"(?<![\w$-])(?:if|for|while|until|case|select|function)[ \t]|[{(][ \t]*$")
-
-_ENDS = re.compile(r"^[ \t]*(?:fi|done|esac|[)}])(?!\w)|;[ \t]*(?:fi|done|esac|\})(?!\w)")
-
-_PERHAPS = re.compile(r"&&|\|\||(?<![\w$-])(?:then|do|else|elif)(?![\w-])")
-
-_LEAVES = re.compile(r"(?<![\w$-])(?:exit|return|exec)(?![\w-])")
-
-
-def made_anew(text: str) -> set[str]:
-    """Files that a script writes from their beginning, whatever else happens: what they hold then is its own."""
-    found, depth = set[str](), 0
-    for line in text.split("\n"):
-        begins, ends = len(_BEGINS.findall(line)), len(_ENDS.findall(line))
-        if depth == 0 and not begins and _PERHAPS.search(line) is None:
-            found |= {word for match in _ANEW.finditer(line) for word in match.groups() if word}
-        if _LEAVES.search(line) is not None:
-            break
-        depth = max(0, depth + begins - ends)
-    return found
-
-
 def without_lengths(text: str, lengths: Iterable[str], *, apart: bool = False) -> str:
     """The text with each declared number as `*`: `NAME=100`, of an option also `--name 100`.
 
@@ -130,34 +101,9 @@ def without_lengths(text: str, lengths: Iterable[str], *, apart: bool = False) -
         text = re.sub(rf"(?<![\w.+$-])({re.escape(name)}{sign}[\"']?){_NUMBER}(?![\w.])", r"\1*", text)
         if apart:
             last = re.escape(name.lstrip("+-").rpartition(".")[2])
-            line = rf"(?m)^([ \t]*[\"']?{last}[\"']?[ \t]*(?:[:=]|[ \t])[ \t]*[\"']?){_NUMBER}(?![\w.])"
+            line = rf"(?m)^([ \t]*[\"']?{last}[\"']?[ \t]*+(?:[:=]|(?<=[ \t]))[ \t]*+[\"']?){_NUMBER}(?![\w.])"
             text = re.sub(line, r"\1*", text)
     return text
-
-
-# --- The modules that a text names -----------------------------------------------------------------------------------
-
-_IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([\w, \t]+)|import[ \t]+([\w., \t]+))")
-
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){1,9}")
-
-
-def modules(text: str) -> Iterator[str]:
-    """The files that the modules of import statements may be."""
-    for base, names, plain in _IMPORT.findall(text):
-        folder = base.lstrip(".")
-        above = "../" * (len(base) - len(folder) - 1)
-        stems = [folder, *(f"{folder}.{one}" if folder else one for one in re.findall(r"\w+", names))] if base else []
-        stems += re.findall(r"[\w.]+", plain)
-        for stem in filter(None, stems):
-            path = above + stem.replace(".", "/")
-            yield from (f"{path}.py", f"{path}/__init__.py")
-
-
-def classes(words: Iterable[str]) -> Iterator[str]:
-    """The files of modules that words with dots may name, or a class in them."""
-    dotted = [word.rpartition(".") for word in words if _DOTTED.fullmatch(word)]
-    return modules("".join(f"from {module} import {name}\n" for module, _, name in dotted))
 
 
 # --- What a configuration is made of ----------------------------------------------------------------------------------

@@ -148,11 +148,12 @@ _PARENT = re.compile(r"(\d{1,10})(?:_\*)?(?:\([a-z]+\))?", re.ASCII)  # no job o
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One submission's claim: `width` tasks at once, after the end of the jobs `after`."""
+    """One submission's claim: `width` tasks at once, after the end of the jobs `after`; `left` are not over."""
 
     base: int
     width: int
     after: frozenset[int] = frozenset()
+    left: int = 1
 
 
 def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
@@ -210,8 +211,9 @@ def _widest(last: Claim, by_base: dict[int, Claim], parent_of: dict[int, int]) -
 
 
 def _claim(base: int, rows: list[Job]) -> Claim:
-    width, limit = 0, None
+    width, limit, started = 0, None, 0
     for job in rows:
+        started += job.state != "PENDING" and job.job_id.component in {None, 0}
         if job.job_id.tasks is not None:
             spec = parse_array(job.job_id.tasks)
             width += spec.count
@@ -219,7 +221,8 @@ def _claim(base: int, rows: list[Job]) -> Claim:
         elif job.job_id.component in {None, 0}:
             width += 1
     after = frozenset[int]().union(*(waits_for(job.dependency) for job in rows))
-    return Claim(base, max(1, width if limit is None else min(width, limit)), after)
+    # A throttle that is made less ends no task: those that run count each.
+    return Claim(base, max(1, started, width if limit is None else min(width, limit)), after, max(1, width))
 
 
 def reserved(widths: Iterable[int]) -> tuple[Claim, ...]:

@@ -67,7 +67,8 @@ def ceilings(
     if request.find("exclusive") and request.memory_per_node is None:  # as over_shares of the plugin
         hint = "Write #SBATCH --mem."
         raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
-    numbers, shape = resolve(request, {anywhere.name: anywhere}), geometry(request, anywhere)
+    numbers = resolve(replace(request, partition=None), {anywhere.name: anywhere})  # counted alike wherever it may run
+    shape = geometry(request, anywhere)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))
@@ -115,10 +116,7 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
         )
-    sockets, cores, _ = layout(request)
-    if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
-        hint = "Ask with --ntasks and --cpus-per-task."
-        raise InputError("cores-per-socket", None, "makes a job larger than it shows", hint=hint)
+    _no_ticket_for_whole(request)
     if any("{" in (d.value or "") for d in request.find("nodelist")):
         hint = "Name the nodes one by one."
         raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)
@@ -128,6 +126,19 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     for options, what, instead in more_together(request, anywhere):
         names = ", ".join(f"--{name}" for name in options)
         raise InputError(options[0], names, f"{what}, for which there is no ticket", hint=f"Here {instead}.")
+
+
+def _no_ticket_for_whole(request: JobRequest) -> None:
+    """The same for nodes and cores that are taken whole."""
+    if any(d.value for d in request.find("exclusive")[-1:]):  # a ticket says whole nodes or none
+        hint = "Write --exclusive alone, or leave it out."
+        raise InputError(
+            "exclusive", request.find("exclusive")[-1].value, "is a way for which there is no ticket", hint=hint
+        )
+    sockets, cores, _ = layout(request)
+    if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
+        hint = "Ask with --ntasks and --cpus-per-task."
+        raise InputError("cores-per-socket", None, "makes a job larger than it shows", hint=hint)
 
 
 def _stated(request: JobRequest, option: str) -> str | None:

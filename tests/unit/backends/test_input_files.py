@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.watchdog import ends
 
-from slurm_agent_tools.backends import input_files
+from slurm_agent_tools.backends import input_files, input_words, stages
 from slurm_agent_tools.backends.input_files import InputFile
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.scripts.reader import read_script
@@ -153,3 +154,54 @@ async def test_behind_512_mib_in_all_a_file_is_told_by_its_size_and_time(tmp_pat
 
     assert all("bytes of" in read[name].identity for name in names)
     assert ("bytes of" not in read["z.csv"].identity) is by_contents
+
+
+MIB = 2**20
+
+HOSTILE = {
+    "a word": "a" * MIB,
+    "filled in": "%0" * (MIB // 2),
+    "stars": "*a" * (MIB // 2) + "/",
+    "open and quotes": "open(" + "'w'" * (MIB // 3),
+    "open and brackets": "open(" + "(a)'" * (MIB // 4),
+    "saved and brackets": "save(" * (MIB // 5),
+    "saved and pairs": "save(" + "()" * (MIB // 2),
+    "tee": "tee -" * (MIB // 5),
+    "blanks behind from": "from" + " " * MIB + "\n" + "from a" + " " * MIB,
+    "dots behind from": "from " + "." * MIB,
+    "blanks between quotes": ("'a'" + " " * 30_000) * (MIB // 30_000),
+    "quotes": "'" + "a." * (MIB // 2),
+    "arrows": ">" * MIB,
+    "blanks behind an option": "--out" + " " * MIB,
+    "a long option": "--out" + "file" * (MIB // 4),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_of_a_megabyte_is_searched_in_one_pass(text: str):
+    """A quadratic expression takes hours for it, and nobody else of the service is answered meanwhile."""
+    with ends():
+        for find in (input_words.all_named, input_words.program, input_words.settings_words, input_words.made_anew):
+            find(text)
+        input_words.targets(text), input_words.started_modules(text)
+        stages.without_lengths(f"steps{' ' * MIB}", ("steps",), apart=True)
+        stages.declared(f"#SMOKE writes:{' ' * MIB}x{' ' * MIB}y")
+
+
+async def test_more_words_than_anybody_looks_for_are_told(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(input_files, "_MOST_WORDS", 100)
+    write(tmp_path, c__yaml="".join(f"w{number}: a\n" for number in range(200)))
+    with pytest.raises(ValueError, match="more than 100 words"):
+        await found(tmp_path, "prog --config c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("data/part_{i}.csv", "data/part_{i}.csv"), ("x/${NAME}/y.txt", "x/${NAME}"), ("a%03d.yaml", "a%03d.yaml"),
+        ("50%sure", None), ("*.csv~old", "*.csv"), ("plain.csv", None), ("a?b/c*d", "a?b/c*d"),
+    ],
+)  # fmt: skip
+def test_a_pattern_of_names_goes_to_the_last_place_that_is_filled_in(text: str, pattern: str | None):
+    words = dict.fromkeys(word for word in input_words.named(text) if input_words.is_filled_in(word))
+    assert list(words) == ([pattern] if pattern else [])

@@ -83,6 +83,9 @@ PER_CPU = {"time_limit": 5, "environment": {}, "pn_min_memory": 4096, "min_mem_p
         PER_CPU | {"min_nodes": 1, "min_cpus": 1, "sockets_per_node": 2, "cores_per_socket": 16, "tres_per_task": ""},
         PER_CPU | {"min_nodes": 1, "min_cpus": 1, "cores_per_socket": 16, "tres_per_node": "gres:gpu:4"},
         PER_CPU | {"min_nodes": 1, "min_cpus": 1, "threads_per_core": 8},  # with --overcommit eight CPUs
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "cpus_per_task": 3, "max_cpus": 64},
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "cpus_per_task": 3, "tres_per_task": ""},
+        PER_CPU | {"min_nodes": 1, "min_cpus": 1, "cpus_per_task": 3, "tres_per_task": "gres:gpu:0"},
     ],
 )
 @pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
@@ -90,7 +93,12 @@ def test_cpus_that_no_task_accounts_for_bring_neither_gpus_nor_memory(
     source: TicketSource | None, fields: dict[str, object]
 ):
     """22.05 makes them of a layout of cores with --overcommit, of which the plugin is not told, or takes them for tasks."""
-    alone = {name: value for name, value in fields.items() if name not in {"num_tasks", "min_cpus", "cores_per_socket"}}
+    alone = {
+        name: value
+        for name, value in fields.items()
+        if name not in {"num_tasks", "min_cpus", "max_cpus", "cores_per_socket"}
+    }
+    alone = {name: value for name, value in alone.items() if value not in ("", "gres:gpu:0")}
     one = alone | {"min_cpus": 1, "sockets_per_node": 1, "threads_per_core": 2, "ntasks_per_node": 1}
     assert admitted(plugin(source), submission(USER, **fields), submission(USER, **one)) == [False, True]
 

@@ -100,7 +100,15 @@ def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node
 def test_memory_of_threads_is_that_of_whole_cores():
     words = ("--time=10", "--ntasks=1", "--cpus-per-task=3", "--mem-per-cpu=1G")
     assert allowed(*words).memory_per_node == 3 * 1024
-    assert allowed(*words, threads_per_core=2).memory_per_node == 4 * 1024
+    for partition in ((), ("--partition=cpu",)):
+        assert allowed(*words, *partition, threads_per_core=2).memory_per_node == 4 * 1024
+
+
+def test_cpus_that_come_with_gpus_are_in_the_ticket_whether_or_not_a_partition_is_named():
+    """The plugin counted them, and refused its own site's tickets for each plain job with a GPU."""
+    for partition in ((), ("--partition=gpu",)):
+        made = allowed("--time=10", "--gpus=1", "--mem-per-cpu=1G", *partition, default_cpus_per_gpu=8)
+        assert (made.cpus, made.memory_per_node) == (8, 8 * 1024)
 
 
 def test_memory_of_all_gpus_fits_into_the_nodes_however_few_hold_them():
@@ -179,10 +187,22 @@ def test_a_script_that_the_controller_would_hash_too_long_gets_no_signed_ticket(
         tickets.check_signable(b"#" * (LARGEST_SIGNED_SCRIPT + 1))
 
 
-@pytest.mark.parametrize("word", ["--exclusive", "--exclusive=user", "--exclusive=mcs"])
-def test_whole_nodes_are_allowed_where_they_were_asked_for(word: str):
-    assert allowed("--time=10", "--mem=1G", word).whole_nodes
+def test_whole_nodes_are_allowed_where_they_were_asked_for():
+    assert allowed("--time=10", "--mem=1G", "--exclusive").whole_nodes
     assert not allowed("--time=10", "--mem=1G").whole_nodes
+
+
+@pytest.mark.parametrize("word", ["--exclusive=user", "--exclusive=mcs", "--exclusive=topo"])
+def test_no_ticket_is_for_nodes_that_are_shared_with_some(word: str):
+    """A ticket says whole nodes or none: one for `user`, read as a GPU and a CPU, let in --exclusive, with 8 and 96."""
+    with pytest.raises(InputError, match="exclusive"):
+        allowed("--time=10", "--mem=1G", word)
+
+
+@pytest.mark.parametrize("words", [("--sockets-per-node=2",), ("--cores-per-socket=4",)])
+def test_no_ticket_is_for_a_layout_that_overcommit_makes_cpus_of(words: tuple[str, ...]):
+    with pytest.raises(InputError, match="larger than it shows"):
+        allowed("--time=10", "--mem=1G", *words)
 
 
 def test_a_ticket_that_names_too_much_is_not_signed():

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from slurm_agent_tools.errors import InputError, SiteUnreachable, SlurmError, StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, token_in
+from slurm_agent_tools.models.job_resources import claims
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy import tickets
@@ -88,7 +89,7 @@ class SiteJudgement:
         context = self._context
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
-        snapshot = replace(snapshot, unsettled=tuple(kept))
+        snapshot = replace(snapshot, unsettled=(*kept, *await self._may_widen(snapshot.active)))
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)
         decide = partial(tickets.evaluate_for_ticket, self._ceilings)
         request = await judge(context, request, known, decide=decide)
@@ -100,6 +101,13 @@ class SiteJudgement:
         if request.verdict.verdict != "allow" or dry:
             return _told(request)
         return await self._given(request)
+
+    async def _may_widen(self, active: Sequence[Job]) -> list[Submission]:
+        """Arrays of tickets whose throttle their owner made less, with the slots that it may be made more by again."""
+        arrays = {claim.base: claim for claim in claims(active) if claim.left > claim.width}
+        given = await self._context.db(self._context.store.by_jobs, self._context.owner, arrays) if arrays else {}
+        wider = {base: min(arrays[base].left, item.slots) - arrays[base].width for base, item in given.items()}
+        return [replace(item, slots=wider[base]) for base, item in given.items() if wider[base] > 0]
 
     async def _question(self, request: SubmissionRequest) -> dict[str, Any]:
         """What a person is asked, who did not say no to it lately."""
