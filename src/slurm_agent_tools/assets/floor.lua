@@ -784,6 +784,13 @@ local function fewest_nodes_of(record)
   return positive(stated(record, "min_nodes")) or 1
 end
 
+-- The memory of each GPU that a job was asked with. Beside other memory Slurm writes the partition's default there, as
+-- `gpu:4096`, which such a job does not have (measured).
+local function of_each_gpu(record)
+  local text = stated(record, "mem_per_tres")
+  return text and string.find(text, "^gres") and text or nil
+end
+
 -- What the job would be after a change: the change where it says something, else the job as it is.
 local function after(job, record)
   return function(field)
@@ -794,8 +801,9 @@ local function after(job, record)
     if field == "num_tasks_guessed" then return true end
     if string.find(field, "^min_mem_per_") then
       -- Beside memory of each GPU stands there what the partition gives others, or 0.
-      if stated(record, "mem_per_tres") or any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
+      if of_each_gpu(record) or any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
     end
+    if field == "mem_per_tres" then return of_each_gpu(record) end
     return stated(record, field)
   end
 end
@@ -858,7 +866,7 @@ local function check_frozen(found, job, record)
     refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
   elseif gpus and kinds_of_gpus(job.tres_per_job) ~= kinds_of_gpus(record.tres_per_job) then -- Slurm adds them (measured)
     refuse(found, "gpus", "GPUs keep their type; " .. SUBMIT_AGAIN)
-  elseif gpus and stated(record, "min_mem_per_cpu") and not stated(record, "mem_per_tres") then
+  elseif gpus and stated(record, "min_mem_per_cpu") and not of_each_gpu(record) then
     refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
   end
   local nodes = math.max(positive(stated(record, "max_nodes")) or 0, fewest_nodes_of(record))
@@ -872,7 +880,7 @@ end
 local function check_shares(found, job, record)
   local node, before = stated(job, "min_mem_per_node"), stated(record, "min_mem_per_node")
   local new, old = stated(job, "min_mem_per_cpu"), stated(record, "min_mem_per_cpu")
-  if stated(record, "mem_per_tres") then -- afterwards nothing would tell which of both Slurm gives
+  if of_each_gpu(record) then -- afterwards nothing would tell which of both Slurm gives
     if node or new then refuse(found, "memory-per-gpu", "memory of each GPU stays as it is; " .. SUBMIT_AGAIN) end
     return
   end

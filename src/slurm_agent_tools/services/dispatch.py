@@ -15,6 +15,7 @@ from slurm_agent_tools.models.job_resources import grown_since
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import Advised, LogPaths, SubmitReply
 from slurm_agent_tools.policy.evaluate import evaluate
+from slurm_agent_tools.scripts.effective_request import named
 from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import (
@@ -142,7 +143,9 @@ async def proceed(context: ClusterContext, request: SubmissionRequest, submissio
         granted = await context.slurm.held(job_id)
         if token_in(granted.comment) != submission.token:
             return await _another(context, request, submission)
-        differences = differences_of(context, request, granted, await context.slurm.batch_script(job_id))
+        fewer = (granted.resources.gpus or 0) < (request.resources.gpus or 0)
+        shown = await _with_all_gpus(context, request, granted) if fewer else granted
+        differences = differences_of(context, request, shown, await context.slurm.batch_script(job_id))
         if submission.approval_id is None and request.ticket is None and _capped(request):
             differences += await submission_facts.reasons_crowded(context, job_id)
         if differences:
@@ -310,8 +313,6 @@ _SEVERITY = ("pass", "warn", "not_evaluated", "justify", "approve", "deny")
 def differences_of(context: ClusterContext, request: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
     """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
     differing, counted = [], request.resources
-    if request.effective.find("exclusive"):
-        granted = _with_all_gpus(request, granted)
     if script != request.data:
         differing.append("the script that Slurm holds is not the script that was checked")
     if granted.name != request.name:
@@ -328,10 +329,11 @@ def differences_of(context: ClusterContext, request: SubmissionRequest, granted:
     return differing + _harsher(context, request, granted)
 
 
-def _with_all_gpus(request: SubmissionRequest, granted: Job) -> Job:
+async def _with_all_gpus(context: ClusterContext, request: SubmissionRequest, granted: Job) -> Job:
     """Until a job has started, Slurm shows of the GPUs of whole nodes only those that were named: count them all."""
     counted, shown = request.resources, granted.resources
-    if (shown.gpus or 0) >= (counted.gpus or 0):
+    chosen = named(request.effective, await context.slurm.partitions(max_age=submission_facts.PARTITIONS_AGE))
+    if not request.effective.find("exclusive") and not (chosen and all(one.exclusive for one in chosen)):
         return granted
     share = None if shown.memory_bytes is None or not counted.gpus else -(-shown.memory_bytes // counted.gpus)
     return replace(granted, resources=replace(shown, gpus=counted.gpus, memory_per_gpu_bytes=share))

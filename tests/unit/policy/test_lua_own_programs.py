@@ -69,6 +69,18 @@ def test_a_job_with_memory_of_each_gpu_is_changed_without_a_look_at_what_slurm_w
     assert admitted(plugin(), *calls) == [True] * len(fine) + [False] * len(refused)
 
 
+@pytest.mark.parametrize("mark", [{}, TICKET], ids=["none", "ticket"])
+def test_memory_of_each_gpu_that_is_a_partitions_default_is_none_of_a_job_with_memory_of_its_own(mark: dict[str, str]):
+    """Slurm writes DefMemPerGPU into the record of each job: 64G of four GPUs stayed for one."""
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "tres_per_job": "gres:gpu:4", "min_mem_per_node": 65536}
+    tight = {
+        "admin_comment": SubmissionTicket("ab" * 16, replace(WIDE, memory_per_gpu=16384, gres=()), None).admin_comment
+    }
+    record |= {"mem_per_tres": "gpu:4096"} | (tight if mark else {})
+    calls = [change(USER, record, tres_per_job="gres:gpu:1"), change(USER, record, min_mem_per_node=8192)]
+    assert admitted(plugin(), *calls) == [False, True]
+
+
 BY_TASKS = {"time_limit": 5, "environment": {}, "tres_per_task": "gres:gpu:1", "mem_per_tres": "gres:gpu:16384"}
 PER_CPU = {"time_limit": 5, "environment": {}, "pn_min_memory": 4096, "min_mem_per_cpu": 4096}
 
