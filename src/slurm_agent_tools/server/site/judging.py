@@ -224,10 +224,11 @@ class SiteJudgement:
                 rows = _of(item, await context.slurm.recent_all(item.created - _CLOCKS))
             except SlurmError:
                 return
-            if not rows:  # Slurm refused it behind the plugin
+            absent = context.slurm.accounting.absent  # then nobody knows, and its hours count
+            if not rows and not absent:  # Slurm refused it behind the plugin
                 await context.db(context.store.update, item, phase="refused")
             bases = {row.job_id.base for row in rows}  # of several, with which comments are forged, none is believed
-            known, job = bool(rows), bases.pop() if len(bases) == 1 else None
+            known, job = bool(rows) or absent, bases.pop() if len(bases) == 1 else None
         if known:
             await context.db(context.store.update, item, phase="released", job_id=job, released=item.created)
         self._records.spent.pop(item.token, None)

@@ -199,3 +199,22 @@ async def test_of_two_sockets_that_systemd_opened_each_is_known_by_its_name(
         monkeypatch.setenv("LISTEN_FDS", "1")
         with pytest.raises(ConfigError, match="needs the socket"):
             await service.listen(config, page=True)
+
+
+@pytest.mark.parametrize("started", [True, False])
+async def test_an_array_counts_by_what_its_ticket_lets_in_whatever_its_owner_makes_of_the_throttle(
+    tmp_path: Path, started: bool
+):
+    """It was made less while four tasks ran, or before they did and more again afterwards: ten jobs of four."""
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 4}\n") as made:
+        (made.project / "job.sh").write_text(SCRIPT.replace("--mem", "--array=0-7%4\n#SBATCH --mem"))
+        given = await made.client().ask("judge", words(made))
+        argv = ["sbatch", "--parsable", f"--comment={given['token']} {given['word']}", *([] if started else ["--hold"])]
+        script = (made.project / "job.sh").read_bytes()
+        sent = made.slurm._command(argv, script, str(made.project), ALICE.name)
+        assert sent.code == 0, sent
+        made.slurm.clock.move(1)
+        change = ["scontrol", "update", f"JobId={sent.out.strip()}", "ArrayTaskThrottle=1"]
+        assert made.slurm._command(change, b"", str(made.project), ALICE.name).code == 0
+        (made.project / "job.sh").write_text(SCRIPT)
+        assert "token" not in await made.client().ask("judge", words(made))
