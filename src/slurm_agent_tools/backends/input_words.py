@@ -151,18 +151,27 @@ _IMPORT = re.compile(
     r"(?m)^[ \t]*+(?:from[ \t]++(\.*+[\w.]*+)[ \t]++import[ \t]++([\w, \t]++)|import[ \t]++([\w., \t]++))"
 )
 
+_MOST_DOTS, _LONGEST, _MOST_SIGNS = 20, 255, 2**25
+"""Folders that an import goes up and signs of a module's name, beyond which nothing is there; and signs of all paths."""
+
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){1,9}")
 
 
 def modules(text: str) -> Iterator[str]:
-    """The files that the modules of import statements may be."""
+    """The files that the modules of import statements may be. Raises ValueError for more than any program imports."""
+    signs = 0
     for base, names, plain in _IMPORT.findall(text):
         folder = base.lstrip(".")
+        if len(base) - len(folder) > _MOST_DOTS or len(folder) > _LONGEST:
+            continue
         above = "../" * (len(base) - len(folder) - 1)
-        stems = [folder, *(f"{folder}.{one}" if folder else one for one in re.findall(r"\w+", names))] if base else []
+        listed = dict.fromkeys(re.findall(r"\w+", names))
+        stems = [folder, *(f"{folder}.{one}" if folder else one for one in listed)] if base else []
         stems += re.findall(r"[\w.]+", plain)
-        for stem in filter(None, stems):
+        for stem in (one for one in stems if 0 < len(one) <= _LONGEST):
             path = above + stem.replace(".", "/")
+            if (signs := signs + len(path)) > _MOST_SIGNS:
+                raise ValueError("it names too many modules")
             yield from (f"{path}.py", f"{path}/__init__.py")
 
 

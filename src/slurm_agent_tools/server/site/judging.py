@@ -105,9 +105,13 @@ class SiteJudgement:
     async def _may_widen(self, active: Sequence[Job]) -> list[Submission]:
         """Arrays of tickets whose throttle their owner made less, with the slots that it may be made more by again."""
         arrays = {claim.base: claim for claim in claims(active) if claim.left > claim.width}
-        given = await self._context.db(self._context.store.by_jobs, self._context.owner, arrays) if arrays else {}
-        wider = {base: min(arrays[base].left, item.slots) - arrays[base].width for base, item in given.items()}
-        return [replace(item, slots=wider[base]) for base, item in given.items() if wider[base] > 0]
+        given = await self._context.db(self._context.store.released, self._context.owner, arrays) if arrays else []
+        wider = []
+        for _, item in given:  # of whatever project: the limit is the user's
+            array = arrays[item.job_id or 0]
+            if (more := min(array.left, item.slots) - array.width) > 0:
+                wider.append(replace(item, slots=more))
+        return wider
 
     async def _question(self, request: SubmissionRequest) -> dict[str, Any]:
         """What a person is asked, who did not say no to it lately."""

@@ -22,6 +22,8 @@ from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.transport.local import LocalFiles
+from slurm_agent_tools.transport.site_socket import SiteClient
 from slurm_agent_tools.units import JobId
 
 KEY = b"k" * 32
@@ -218,3 +220,8 @@ async def test_an_array_counts_by_what_its_ticket_lets_in_whatever_its_owner_mak
         assert made.slurm._command(change, b"", str(made.project), ALICE.name).code == 0
         (made.project / "job.sh").write_text(SCRIPT)
         assert "token" not in await made.client().ask("judge", words(made))
+        other = tmp_path / "other"  # the limit is the user's, whatever project a call is for
+        other.mkdir()
+        (other / "job.sh").write_text(SCRIPT)
+        client = SiteClient(str(made.config.socket), str(other), LocalFiles())
+        assert "token" not in await client.ask("judge", words(made))
