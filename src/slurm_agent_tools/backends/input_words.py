@@ -152,7 +152,7 @@ _IMPORT = re.compile(
 )
 
 _MOST_DOTS, _LONGEST, _MOST_SIGNS = 20, 255, 2**25
-"""Folders that an import goes up and signs of a module's name, beyond which nothing is there; and signs of all paths."""
+"""Folders that an import goes up, and signs of a name, beyond which nothing is there; and signs of all paths."""
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){1,9}")
 
