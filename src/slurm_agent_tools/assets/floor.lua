@@ -737,9 +737,19 @@ for _, field in ipairs({ "partition", "qos", "account", "licenses", "reservation
   LONGEST[field] = 1024
 end
 
-local MOST_NAMES = 5000 -- of a list of nodes: for each that it does not know Slurm writes two lines, and nobody else is answered
+-- Names of nodes in one list, and of one user's lists in a second: for each that it does not know Slurm writes two lines, and
+-- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before.
+local MOST_NAMES, MOST_IN_A_SECOND = 5000, 20000
+local named_lately = {}
 
-local function check_length(job)
+local function name_nodes(uid, many)
+  local now = os.time()
+  if named_lately.second ~= now then named_lately = { second = now } end
+  named_lately[uid] = (named_lately[uid] or 0) + many
+  return many <= MOST_NAMES and named_lately[uid] <= MOST_IN_A_SECOND
+end
+
+local function check_length(job, uid)
   for field, most in pairs(LONGEST) do
     local text = job[field]
     if type(text) == "string" and #text > most then
@@ -747,7 +757,8 @@ local function check_length(job)
     end
   end
   for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
-    if count_nodes((string.gsub(job[field] or "", "%b{}", ""))) > MOST_NAMES then
+    local text = job[field]
+    if text and text ~= "" and not name_nodes(uid, count_nodes((string.gsub(text, "{[^{}]*}", "")))) then
       return { { rule = "directives", text = string.format("%s names more than %d nodes", field, MOST_NAMES) } }
     end
   end
@@ -899,6 +910,10 @@ local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
   local untold = untold_of(parts, elsewhere)
   if untold then refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there") end
+  local before = whole_nodes_of(parts, stated(record, "partition"))
+  if elsewhere and before and elsewhere ~= record.partition then -- Slurm has written into the job that it takes whole nodes
+    refuse(found, "partition", "a job of " .. before.name .. " has whole nodes elsewhere too; " .. SUBMIT_AGAIN)
+  end
   if elsewhere and least_of(parts, elsewhere) > fewest_nodes_of(record) then
     refuse(found, "gpus", elsewhere .. " gives more nodes than the job has; " .. SUBMIT_AGAIN)
   end
@@ -1015,7 +1030,7 @@ function slurm_job_submit(job, parts, uid)
       keep_account(job)
       return slurm.SUCCESS
     end
-    local long = check_length(job)
+    local long = check_length(job, uid)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
     if code == slurm.SUCCESS then
@@ -1030,7 +1045,7 @@ end
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
-    local long = check_length(job)
+    local long = check_length(job, uid)
     if long then return answer(long, uid, false) end
     return answer_change(job, record, parts, uid)
   end)

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
+from tests.watchdog import ends
 
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 from slurm_agent_tools.policy.for_others import TicketSource
@@ -134,8 +135,32 @@ def test_a_list_of_more_nodes_than_any_site_has_is_refused_before_slurm_looks_fo
     record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 60, "min_mem_per_node": 1024}
     calls = [submission(USER, **SMALL, **many), change(USER, record, **many), change(USER, record, **few)]
     assert admitted(plugin(None), *calls) == [False, False, True]
-    function = submission(USER, **SMALL, exc_nodes="feature{a100},a1")
-    assert admitted(plugin(None), function) == [True]
+    functions = [submission(USER, **SMALL, exc_nodes=text) for text in ("feature{a100},a1", "{" * 65_000)]
+    with ends():
+        assert admitted(plugin(None), *functions) == [True, False]
+
+
+def test_one_user_names_so_many_nodes_in_a_second_and_no_more():
+    """A change of an array is made for each task: 4950 names for sixty kept others waiting for seven seconds."""
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
+    calls = [change(USER, record, exc_nodes="a[0-4949]")] * 60
+    other = change(USER + 1, record, exc_nodes="a[0-4949]")
+    told = ask(plugin(None), ["os.time = function() return 1 end", *calls, other], silent=1)
+    assert [one.code == 0 for one in told] == [True] * 4 + [False] * 56 + [True]
+    later = ["local second = 0; os.time = function() second = second + 1; return second end", *calls]
+    assert all(one.code == 0 for one in ask(plugin(None), later, silent=1))
+
+
+@pytest.mark.parametrize("mark", [{}, TICKET], ids=["none", "ticket"])
+def test_a_job_of_a_partition_of_whole_nodes_is_not_moved_out_of_it(mark: dict[str, str]):
+    """Slurm writes into it that it takes whole nodes, once it has looked at it: eight GPUs and 96 CPUs elsewhere."""
+    parts = {"whole": {"name": "whole", "max_share": 0, "total_nodes": 2, "total_cpus": 8},
+             "gpu": {"name": "gpu", "max_share": 1, "total_nodes": 2, "total_cpus": 64}}  # fmt: skip
+    ticket = {"admin_comment": SubmissionTicket("ab" * 16, replace(WIDE, partitions=("gpu",)), None).admin_comment}
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024} | (ticket if mark else {})
+    moves = [change(USER, record | {"partition": name}, partition="gpu") for name in ("whole", "whole,gpu", "gpu")]
+    told = ask(plugin(), [f"PARTS = {lua_host.literal(parts)}", *moves], silent=1)
+    assert [one.code == 0 for one in told] == [False, False, True]
 
 
 def test_a_text_that_old_versions_of_slurm_free_twice_is_taken_away():
