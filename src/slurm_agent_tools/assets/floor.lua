@@ -518,6 +518,21 @@ local function untold_of(parts, names)
   return nil
 end
 
+-- Whether some of these give whole nodes and others do not: Slurm gives whole nodes of all, once it has looked at the first.
+local function mixes_whole_nodes(parts, names, reserved)
+  local whole, shared = false, false
+  for _, part in ipairs(partitions_of(parts, names, reserved)) do
+    whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
+  end
+  return whole and shared
+end
+
+local function check_mixed(found, parts, names, reserved)
+  if names ~= nil and mixes_whole_nodes(parts, names, reserved) then
+    refuse(found, "partition", names .. " are partitions of whole nodes and others; name those that give whole nodes, or none of them")
+  end
+end
+
 -- Of these, the one that gives whole nodes (its max_share is 0 with OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of
 -- 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a node there, whatever it asks for.
 local function whole_nodes_of(parts, names, reserved)
@@ -770,6 +785,7 @@ local function judge_submission(job, parts)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
+  check_mixed(found, parts, get("partition"), get("reservation"))
   check_memory(found, get, shape)
   check_gpus(found, shape)
   check_sockets(found, get)
@@ -910,6 +926,7 @@ local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
   local untold = untold_of(parts, elsewhere)
   if untold then refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there") end
+  check_mixed(found, parts, elsewhere)
   local before = whole_nodes_of(parts, stated(record, "partition"))
   if elsewhere and before and elsewhere ~= record.partition then -- Slurm has written into the job that it takes whole nodes
     refuse(found, "partition", "a job of " .. before.name .. " has whole nodes elsewhere too; " .. SUBMIT_AGAIN)

@@ -58,8 +58,8 @@ _SETTINGS_FOLDER = re.compile(r"conf|cfg|setting|param|recipe", re.IGNORECASE)
 
 _MATCHES, _MATCHES_THERE, _DEPTH = 200, 40, 3
 
-_MOST_WORDS, _AT_ONCE = 500_000, 200
-"""Words that are looked for in one search, and after how many others of this process get their turn."""
+_MOST_LOOKS, _AT_ONCE = 1_000_000, 500
+"""Words times folders that are compared in one search, and after how many others of this process get their turn."""
 
 _LARGE = 2**14
 """Signs of a text that is searched beside the event loop."""
@@ -138,7 +138,7 @@ class _Search:
         self.told: set[str] = set()
         self.written: set[str] = set()
         self.todo: deque[tuple[str, str]] = deque()  # path in the project, text
-        self.bytes = self.words = 0
+        self.bytes = self.looks = self.turn = 0
 
     async def all(self) -> dict[str, InputFile]:
         """Search until nothing is left."""
@@ -186,12 +186,15 @@ class _Search:
         for first, rest in said.joined:
             known = [one for one in folders if first.split("/")[0] in await self._names(one)]
             await self._try([f"{first}/{rest}"], known)
+        await self._looks(len(said.paths))
         further = [self._place(word, one) for word in ("src", *said.paths) for one in (self.root, self.work, folder)]
         sources = (folder, self.root, self.work, self.home, *further)
         await self._try(said.classes, (self.root, posixpath.join(self.root, "src")))
         await self._try(said.modules, sources, named=False)
         for one in dict.fromkeys(sources):
-            built = [name for name in await self._names(one) if name.endswith(".so")]
+            names = await self._names(one)
+            await self._looks(1 + len(names))
+            built = [name for name in names if name.endswith(".so")]
             imported = {posixpath.splitext(path)[0] for path in said.modules} if built else set()
             await self._try([name for name in built if name.split(".")[0] in imported], (one,), named=False)
 
@@ -207,10 +210,12 @@ class _Search:
         if not self.folders:
             return
         known, files = {word.rstrip("/") for word in words if "." not in word}, dict.fromkeys(names)
+        await self._looks(len(self.folders))
         for one in sorted(self.folders):
             within = (one[len(place) + 1 :] for place in folders if one.startswith(f"{place}/"))
             if one in known or not known.isdisjoint(within):
                 there = await self._names(one)
+                await self._looks(len(there))
                 await self._try([name for name in there if "." in name and name in files], (one,))
 
     def _hear(self, content: str) -> None:
@@ -236,15 +241,11 @@ class _Search:
 
     async def _try(self, words: Iterable[str], folders: Sequence[str], *, named: bool = True) -> None:
         """Look for files of these names, in each of these folders; a word without a sign of a file is one if it is."""
-        for number, word in enumerate(dict.fromkeys(words)):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await lowlevel.checkpoint()
-            self.words += 1
-            if self.words > _MOST_WORDS:
-                raise ValueError(f"what it reads has more than {_MOST_WORDS} words")
-            for folder in dict.fromkeys(folders):
-                first = word.partition("/")[0]
-                pattern = input_words.is_pattern(word)
+        places = list(dict.fromkeys(folders))
+        for word in dict.fromkeys(words):
+            await self._looks(len(places))
+            first, pattern = word.partition("/")[0], input_words.is_pattern(word)
+            for folder in places:
                 if first not in await self._names(folder) and first not in {"", ".", "..", word if pattern else "."}:
                     continue
                 place = self._place(word, folder)
@@ -253,10 +254,21 @@ class _Search:
                 elif posixpath.basename(place) in await self._names(posixpath.dirname(place)):
                     await self._look(place, named=named, needed=False)
 
+    async def _looks(self, many: int) -> None:
+        """Count what is compared, and let others go on now and then. Raises ValueError for more than any project has."""
+        self.looks, self.turn = self.looks + many, self.turn + many
+        if self.looks > _MOST_LOOKS:
+            raise ValueError(f"its words and folders are more than {_MOST_LOOKS} places to look at")
+        if self.turn >= _AT_ONCE:
+            self.turn = 0
+            await lowlevel.checkpoint()
+
     async def _match(self, folder: str, pattern: str) -> None:
         """The files of a pattern, where they are settings, code or tables."""
         if pattern.lower().endswith(_OF_PATTERNS) and not input_words.is_filled_in(folder.removeprefix(self.root)):
-            found = [name for name in sorted(await self._names(folder)) if fnmatchcase(name, pattern)]
+            names = await self._names(folder)
+            await self._looks(len(names))
+            found = sorted(name for name in names if fnmatchcase(name, pattern))
             for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
                 await self._look(posixpath.join(folder, name), named=True, needed=False)
 

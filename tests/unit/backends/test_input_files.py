@@ -190,11 +190,24 @@ def test_a_hostile_text_of_a_megabyte_is_searched_in_one_pass(text: str):
         stages.declared(f"#SMOKE writes:{' ' * MIB}x{' ' * MIB}y")
 
 
-async def test_more_words_than_anybody_looks_for_are_told(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(input_files, "_MOST_WORDS", 100)
-    write(tmp_path, c__yaml="".join(f"w{number}: a\n" for number in range(200)))
-    with pytest.raises(ValueError, match="more than 100 words"):
-        await found(tmp_path, "prog --config c.yaml")
+HUGE = {
+    "words": {f"c{file}__yaml": "".join(f"w{file}x{number}: a\n" for number in range(70_000)) for file in range(5)},
+    "paths and modules": {
+        "c__py": f"sys.path += {[f'p{number}' for number in range(3000)]}\nimport {','.join(f'm{one}' for one in range(200))}"
+    },
+    "patterns and files": {
+        "c__sh": "".join(f"cat x{number}*.yaml\n" for number in range(3000)),
+        **{f"x{number}__txt": "" for number in range(500)},
+    },
+}
+
+
+@pytest.mark.parametrize("files", HUGE.values(), ids=HUGE)
+async def test_more_places_than_anybody_looks_at_are_told(tmp_path: Path, files: dict[str, str]):
+    """Two lines of a program, 48 KB, or a thousand patterns, kept the others of a site's service for ten seconds."""
+    write(tmp_path, **files)
+    with pytest.raises(ValueError, match="more than 1000000 places"):
+        await found(tmp_path, *(f"prog {name.replace('__', '.')}" for name in files if not name.endswith("txt")))
 
 
 @pytest.mark.parametrize(
