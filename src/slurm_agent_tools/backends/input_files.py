@@ -58,7 +58,7 @@ _SETTINGS_FOLDER = re.compile(r"conf|cfg|setting|param|recipe", re.IGNORECASE)
 
 _MATCHES, _MATCHES_THERE, _DEPTH = 200, 40, 3
 
-_MOST_LOOKS, _AT_ONCE = 1_000_000, 500
+_MOST_LOOKS, _AT_ONCE = 1_000_000, 100
 """Words times folders that are compared in one search, and after how many others of this process get their turn."""
 
 _LARGE = 2**14
@@ -255,7 +255,7 @@ class _Search:
                     await self._look(place, named=named, needed=False)
 
     async def _looks(self, many: int) -> None:
-        """Count what is compared, and let others go on now and then. Raises ValueError for more than any project has."""
+        """Count what is compared, and let others go on meanwhile. Raises ValueError for more than any project has."""
         self.looks, self.turn = self.looks + many, self.turn + many
         if self.looks > _MOST_LOOKS:
             raise ValueError(f"its words and folders are more than {_MOST_LOOKS} places to look at")

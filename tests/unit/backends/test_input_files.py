@@ -191,7 +191,7 @@ def test_a_hostile_text_of_a_megabyte_is_searched_in_one_pass(text: str):
 
 
 HUGE = {
-    "words": {f"c{file}__yaml": "".join(f"w{file}x{number}: a\n" for number in range(70_000)) for file in range(5)},
+    "words": {f"c{file}__yaml": "".join(f"w{file}x{number}: a\n" for number in range(70_000)) for file in range(8)},
     "paths and modules": {
         "c__py": f"sys.path += {[f'p{number}' for number in range(3000)]}\nimport {','.join(f'm{one}' for one in range(200))}"
     },
