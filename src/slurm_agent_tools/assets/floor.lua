@@ -64,6 +64,9 @@ local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 -- `a100*2` takes two nodes where --nodes says nothing.
 local NAMING_NODES = { features = "--constraint", prefer = "--prefer" }
 
+-- Alternatives of a constraint: with node_features/helpers Slurm multiplies all out, while nobody else is answered (measured).
+local MOST_FACTORS, MOST_WAYS = 6, 16
+
 local UNITS = { [""] = 1, k = 1024, m = 1024 ^ 2, g = 1024 ^ 3, t = 1024 ^ 4 }
 
 local function stated(source, field)
@@ -640,8 +643,14 @@ local function check_hidden(found, source)
     refuse(found, "dependency", "--dependency=expand adds to another job; ask for all of it in one job")
   end
   for field, option in pairs(NAMING_NODES) do
-    if string.find(stated(source, field) or "", "*", 1, true) then
+    local text = stated(source, field) or ""
+    if string.find(text, "*", 1, true) then
       refuse(found, "directives", option .. " with a number of nodes takes more than it shows; ask with --nodes")
+    end
+    local _, factors = string.gsub(text, "[(%[]", "")
+    local _, ways = string.gsub(text, "|", "")
+    if factors > MOST_FACTORS or ways > MOST_WAYS then
+      refuse(found, "directives", option .. " has more alternatives than are looked through; ask for fewer")
     end
   end
   if takes_between(source) then
@@ -770,6 +779,9 @@ local function check_length(job, uid)
     if type(text) == "string" and #text > most then
       return { { rule = "directives", text = string.format("%s is longer than %d letters", field, most) } }
     end
+  end
+  if string.find(job.partition or "", "^[,%s]+$") then -- to 26.05 the default one (measured)
+    return { { rule = "partition", text = "the list of partitions names none" } }
   end
   for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
     local text = job[field]
@@ -926,6 +938,7 @@ local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
   local untold = untold_of(parts, elsewhere)
   if untold then refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there") end
+  if job.partition == "" then refuse(found, "partition", "name the partition: without a name it is the default one") end
   check_mixed(found, parts, elsewhere)
   local before = whole_nodes_of(parts, stated(record, "partition"))
   if elsewhere and before and elsewhere ~= record.partition then -- Slurm has written into the job that it takes whole nodes
