@@ -194,7 +194,7 @@ def parse_array(text: str) -> ArraySpec:
 
 _MOST_TASKS = 1_000_000
 
-_UNFOLDED = 20_000
+_UNFOLDED = 2000
 """Tasks of an array whose ranges overlap: to count each once they are taken one by one."""
 
 

@@ -65,7 +65,16 @@ local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 local NAMING_NODES = { features = "--constraint", prefer = "--prefer" }
 
 -- Alternatives of a constraint: with node_features/helpers Slurm multiplies all out, while nobody else is answered (measured).
-local MOST_FACTORS, MOST_WAYS = 6, 16
+local MOST_WAYS = 250
+
+local function ways_of(text)
+  local ways = 1
+  for factor in string.gmatch(text, "[^&]+") do
+    local _, more = string.gsub(factor, "|", "")
+    ways = ways * (more + 1)
+  end
+  return ways
+end
 
 local UNITS = { [""] = 1, k = 1024, m = 1024 ^ 2, g = 1024 ^ 3, t = 1024 ^ 4 }
 
@@ -522,16 +531,17 @@ local function untold_of(parts, names)
 end
 
 -- Whether some of these give whole nodes and others do not: Slurm gives whole nodes of all, once it has looked at the first.
-local function mixes_whole_nodes(parts, names, reserved)
+local function mixes_whole_nodes(parts, names)
   local whole, shared = false, false
-  for _, part in ipairs(partitions_of(parts, names, reserved)) do
+  for name in string.gmatch(names, "[^,%s]+") do
+    local part = parts[name] or {}
     whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
   end
   return whole and shared
 end
 
-local function check_mixed(found, parts, names, reserved)
-  if names ~= nil and mixes_whole_nodes(parts, names, reserved) then
+local function check_mixed(found, parts, names)
+  if names ~= nil and mixes_whole_nodes(parts, names) then
     refuse(found, "partition", names .. " are partitions of whole nodes and others; name those that give whole nodes, or none of them")
   end
 end
@@ -647,9 +657,7 @@ local function check_hidden(found, source)
     if string.find(text, "*", 1, true) then
       refuse(found, "directives", option .. " with a number of nodes takes more than it shows; ask with --nodes")
     end
-    local _, factors = string.gsub(text, "[(%[]", "")
-    local _, ways = string.gsub(text, "|", "")
-    if factors > MOST_FACTORS or ways > MOST_WAYS then
+    if ways_of(text) > MOST_WAYS then
       refuse(found, "directives", option .. " has more alternatives than are looked through; ask for fewer")
     end
   end
@@ -677,7 +685,7 @@ local function read_array(text)
       error("the array " .. text .. " cannot be read")
     end
   end
-  return total, tonumber(throttle or 0)
+  return math.max(1, total), tonumber(throttle or 0) -- of a list without a task Slurm makes one job (measured)
 end
 
 local function check_array(found, tasks, throttle)
@@ -766,11 +774,12 @@ end
 local MOST_NAMES, MOST_IN_A_SECOND = 5000, 20000
 local named_lately = {}
 
-local function name_nodes(uid, many)
+local function too_many_names(uid, many)
   local now = os.time()
   if named_lately.second ~= now then named_lately = { second = now } end
   named_lately[uid] = (named_lately[uid] or 0) + many
-  return many <= MOST_NAMES and named_lately[uid] <= MOST_IN_A_SECOND
+  return many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
+    or named_lately[uid] > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
 end
 
 local function check_length(job, uid)
@@ -785,9 +794,8 @@ local function check_length(job, uid)
   end
   for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
     local text = job[field]
-    if text and text ~= "" and not name_nodes(uid, count_nodes((string.gsub(text, "{[^{}]*}", "")))) then
-      return { { rule = "directives", text = string.format("%s names more than %d nodes", field, MOST_NAMES) } }
-    end
+    local much = text and text ~= "" and too_many_names(uid, count_nodes((string.gsub(text, "{[^{}]*}", ""))))
+    if much then return { { rule = "directives", text = field .. " " .. much } } end
   end
   return nil
 end
@@ -797,7 +805,7 @@ local function judge_submission(job, parts)
   local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
-  check_mixed(found, parts, get("partition"), get("reservation"))
+  check_mixed(found, parts, get("partition"))
   check_memory(found, get, shape)
   check_gpus(found, shape)
   check_sockets(found, get)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import TypeVar
 
 from anyio import lowlevel, to_thread
@@ -134,6 +134,7 @@ class _Search:
         self.found: dict[str, InputFile] = {}
         self.asked: set[str] = set()
         self.listed: dict[str, frozenset[str]] = {}
+        self.libraries: dict[str, list[str]] = {}
         self.folders: set[str] = set()
         self.told: set[str] = set()
         self.written: set[str] = set()
@@ -192,11 +193,16 @@ class _Search:
         await self._try(said.classes, (self.root, posixpath.join(self.root, "src")))
         await self._try(said.modules, sources, named=False)
         for one in dict.fromkeys(sources):
-            names = await self._names(one)
-            await self._looks(1 + len(names))
-            built = [name for name in names if name.endswith(".so")]
+            built = await self._built(one)
             imported = {posixpath.splitext(path)[0] for path in said.modules} if built else set()
             await self._try([name for name in built if name.split(".")[0] in imported], (one,), named=False)
+
+    async def _built(self, folder: str) -> list[str]:
+        """Modules there that were built of another language."""
+        await self._looks(1)
+        if folder not in self.libraries:
+            self.libraries[folder] = [name for name in await self._names(folder) if name.endswith(".so")]
+        return self.libraries[folder]
 
     async def _settings(self, path: str, content: str, folder: str) -> None:
         """What settings name without its ending, within a folder that they name, or as a class of a program."""
@@ -215,8 +221,9 @@ class _Search:
             within = (one[len(place) + 1 :] for place in folders if one.startswith(f"{place}/"))
             if one in known or not known.isdisjoint(within):
                 there = await self._names(one)
-                await self._looks(len(there))
-                await self._try([name for name in there if "." in name and name in files], (one,))
+                fewer, more = (files, there) if len(files) < len(there) else (there, files)
+                await self._looks(len(fewer))
+                await self._try([name for name in fewer if "." in name and name in more], (one,))
 
     def _hear(self, content: str) -> None:
         """Note what the job asks of how it is called and where it waits."""
@@ -267,8 +274,8 @@ class _Search:
         """The files of a pattern, where they are settings, code or tables."""
         if pattern.lower().endswith(_OF_PATTERNS) and not input_words.is_filled_in(folder.removeprefix(self.root)):
             names = await self._names(folder)
-            await self._looks(len(names))
-            found = sorted(name for name in names if fnmatchcase(name, pattern))
+            await self._looks(1 + len(names) // 10)  # much less work than a look at a place
+            found = sorted(filter(re.compile(translate(pattern)).match, names))
             for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
                 await self._look(posixpath.join(folder, name), named=True, needed=False)
 

@@ -148,12 +148,11 @@ _PARENT = re.compile(r"(\d{1,10})(?:_\*)?(?:\([a-z]+\))?", re.ASCII)  # no job o
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One submission's claim: `width` tasks at once, after the end of the jobs `after`; `left` are not over."""
+    """One submission's claim: `width` tasks at once, after the end of the jobs `after`."""
 
     base: int
     width: int
     after: frozenset[int] = frozenset()
-    left: int = 1
 
 
 def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
@@ -222,7 +221,7 @@ def _claim(base: int, rows: list[Job]) -> Claim:
             width += 1
     after = frozenset[int]().union(*(waits_for(job.dependency) for job in rows))
     # A throttle that is made less ends no task: those that run count each.
-    return Claim(base, max(1, started, width if limit is None else min(width, limit)), after, max(1, width))
+    return Claim(base, max(1, started, width if limit is None else min(width, limit)), after)
 
 
 def reserved(widths: Iterable[int]) -> tuple[Claim, ...]:

@@ -186,6 +186,16 @@ def test_a_list_of_partitions_that_names_none_is_refused(mark: dict[str, str]):
 
 def test_alternatives_that_slurm_would_multiply_out_are_few():
     """With node_features/helpers 17 factors of 26.05 took 30 s and 800 MB, and each further one doubles that."""
-    texts = ["&".join(["(nps1|a100)"] * 17), "|".join(["a100"] * 18), "&".join(["(a|b)"] * 6), "a100&ib|h100"]
+    racks = f"[{'|'.join(f'rack{number}' for number in range(100))}]"
+    texts = ["&".join(["(nps1|a100)"] * 17), "|".join(["a"] * 400), racks, "&".join(["(a|b)"] * 6)]
     calls = [submission(USER, **SMALL, **{field: text}) for field in ("features", "prefer") for text in texts]
     assert admitted(plugin(None), *calls) == [False, False, True, True] * 2
+
+
+def test_an_array_that_names_no_task_is_one_job():
+    """Of `%4` and `,` Slurm makes one, whose hours were counted as none."""
+    job = SMALL | {"time_limit": 300, "min_cpus": 8, "num_tasks": 8}
+    limited = plugin(None).replace("  jobs = 4,", "  jobs = 4, cpu_hours = 1,")
+    calls = [submission(USER, **job, array_inx=text) for text in ("%4", ",", "0")]
+    assert "cpu_hours = 1" in limited
+    assert admitted(limited, *calls) == [False] * 3

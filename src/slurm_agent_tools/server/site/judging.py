@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from slurm_agent_tools.errors import InputError, SiteUnreachable, SlurmError, StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, token_in
-from slurm_agent_tools.models.job_resources import claims
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy import tickets
@@ -32,6 +31,7 @@ from slurm_agent_tools.services.submission_request import SubmissionRequest, jud
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.submissions import Decided, Submission, to_text
 from slurm_agent_tools.transport.site_socket import BrokenFrame
+from slurm_agent_tools.units import JobId
 
 _CLOCKS = timedelta(minutes=10)
 """Between our clock and the accounting's."""
@@ -89,7 +89,7 @@ class SiteJudgement:
         context = self._context
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
-        snapshot = replace(snapshot, unsettled=(*kept, *await self._may_widen(snapshot.active)))
+        snapshot = replace(snapshot, unsettled=tuple(kept), active=await self._as_let_in(snapshot.active))
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)
         decide = partial(tickets.evaluate_for_ticket, self._ceilings)
         request = await judge(context, request, known, decide=decide)
@@ -102,16 +102,12 @@ class SiteJudgement:
             return _told(request)
         return await self._given(request)
 
-    async def _may_widen(self, active: Sequence[Job]) -> list[Submission]:
-        """Arrays of tickets whose throttle their owner made less, with the slots that it may be made more by again."""
-        arrays = {claim.base: claim for claim in claims(active) if claim.left > claim.width}
+    async def _as_let_in(self, active: Sequence[Job]) -> tuple[Job, ...]:
+        """The queue, arrays with the throttle of their ticket, of any project: the owner makes it less, and more again."""
+        arrays = {job.job_id.base for job in active if job.job_id.tasks is not None}
         given = await self._context.db(self._context.store.released, self._context.owner, arrays) if arrays else []
-        wider = []
-        for _, item in given:  # of whatever project: the limit is the user's
-            array = arrays[item.job_id or 0]
-            if (more := min(array.left, item.slots) - array.width) > 0:
-                wider.append(replace(item, slots=more))
-        return wider
+        slots = {item.job_id: item.slots for _, item in given}
+        return tuple(replace(job, job_id=_throttled(job.job_id, slots.get(job.job_id.base, 0))) for job in active)
 
     async def _question(self, request: SubmissionRequest) -> dict[str, Any]:
         """What a person is asked, who did not say no to it lately."""
@@ -243,6 +239,12 @@ class SiteJudgement:
         await context.db(context.store.update, item, phase="lost")
         if item.approval_id is not None and context.clock.now() - item.created < _RECENT:
             await context.db(context.store.approvals.give_back, item.approval_id)
+
+
+def _throttled(job: JobId, slots: int) -> JobId:
+    """The tasks of an array with at least so many at once, where there is a throttle."""
+    listed, sign, limit = (job.tasks or "").partition("%")
+    return replace(job, tasks=f"{listed}%{slots}") if sign and int(limit) < slots else job
 
 
 def _of(item: Submission, jobs: Sequence[Job]) -> list[Job]:
