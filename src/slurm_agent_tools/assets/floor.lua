@@ -532,12 +532,14 @@ end
 
 -- Whether some of these give whole nodes and others do not: Slurm gives whole nodes of all, once it has looked at the first.
 local function mixes_whole_nodes(parts, names)
-  local whole, shared = false, false
+  local whole, shared, named = false, false, 0
   for name in string.gmatch(names, "[^,%s]+") do
-    local part = parts[name] or {}
-    whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
+    named = named + 1
+    for _, part in ipairs(partitions_of(parts, name)) do -- one that drains hands its place in the list on
+      whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
+    end
   end
-  return whole and shared
+  return named > 1 and whole and shared -- of one name it is one of both
 end
 
 local function check_mixed(found, parts, names)

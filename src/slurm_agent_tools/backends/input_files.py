@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import translate
+from functools import partial
 from typing import TypeVar
 
 from anyio import lowlevel, to_thread
@@ -155,13 +156,10 @@ class _Search:
             if path not in anew:
                 await self._look(path, named=False)
         self._hear(text)
-        words = [
-            *await _computed(input_words.all_named, text),
-            *(part for word in self.args for part in input_words.named(word)),
-        ]
+        said = [part for word in self.args for part in input_words.named(word)]
+        words = [*await _computed(input_words.all_named, text), *said]
         await self._try(words, (self.work, self.root, self.home))
-        started = input_words.started_modules(text)
-        await self._try(started, (self.root, posixpath.join(self.root, "src")), named=False)
+        await self._try(input_words.started_modules(text), (self.root, posixpath.join(self.root, "src")), named=False)
         while self.todo:
             path, content = self.todo.popleft()
             self._hear(content)
@@ -274,7 +272,7 @@ class _Search:
         """The files of a pattern, where they are settings, code or tables."""
         if pattern.lower().endswith(_OF_PATTERNS) and not input_words.is_filled_in(folder.removeprefix(self.root)):
             names = await self._names(folder)
-            await self._looks(1 + len(names) // 10)  # much less work than a look at a place
+            await self._looks(1 + len(names) // 10)
             found = sorted(filter(re.compile(translate(pattern)).match, names))
             for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
                 await self._look(posixpath.join(folder, name), named=True, needed=False)
@@ -316,15 +314,16 @@ class _Search:
         data = await self.files.read(real, size=most_bytes + 1)
         if data is None or len(data) != stat.size:
             raise StorageError(f"{name} changed, or went away, while it was read", hint="Call again.")
-        self.found[name] = InputFile(stat.size, f"{self._hash(name, data)}{moved}", named, stat.modified)
+        self.found[name] = InputFile(stat.size, f"{await self._hash(name, data)}{moved}", named, stat.modified)
         if b"\0" not in data and len(data) <= 2**20 and not name.endswith(_PROSE):
             self.todo.append((name, data.decode("utf-8", "surrogateescape")))
 
-    def _hash(self, name: str, data: bytes) -> str:
+    async def _hash(self, name: str, data: bytes) -> str:
         """Of settings and input without the numbers that are declared as its length."""
         if self.lengths and name.endswith(_SETTINGS):
             text = data.decode("utf-8", "surrogateescape")
-            data = stages.without_lengths(text, self.lengths, apart=True).encode("utf-8", "surrogateescape")
+            without = partial(stages.without_lengths, lengths=self.lengths, apart=True)
+            data = (await _computed(without, text)).encode("utf-8", "surrogateescape")
         return hashlib.sha256(data).hexdigest()
 
 

@@ -165,6 +165,10 @@ def test_a_job_of_a_partition_of_whole_nodes_is_not_moved_out_of_it(mark: dict[s
     listed = [submission(USER, **SMALL, partition=names) for names in ("gpu,whole", "whole", "gpu")]
     told = ask(plugin(), [f"PARTS = {lua_host.literal(parts)}", both, *listed], silent=1)
     assert [one.code == 0 for one in told] == [False, False, True, True]  # a list with one of them is one everywhere
+    drains = parts | {"cpu": {"name": "cpu", "max_share": 1, "alternate": "whole"}}
+    listed = [submission(USER, **SMALL, partition=names) for names in ("cpu,gpu", "cpu")]
+    told = ask(plugin(None), [f"PARTS = {lua_host.literal(drains)}", *listed], silent=1)
+    assert [one.code == 0 for one in told] == [False, True]
 
 
 def test_a_text_that_old_versions_of_slurm_free_twice_is_taken_away():

@@ -103,7 +103,7 @@ class SiteJudgement:
         return await self._given(request)
 
     async def _as_let_in(self, active: Sequence[Job]) -> tuple[Job, ...]:
-        """The queue, arrays with the throttle of their ticket, of any project: the owner makes it less, and more again."""
+        """The queue, arrays of any project with the throttle of their ticket, which their owner can change."""
         arrays = {job.job_id.base for job in active if job.job_id.tasks is not None}
         given = await self._context.db(self._context.store.released, self._context.owner, arrays) if arrays else []
         slots = {item.job_id: item.slots for _, item in given}
