@@ -93,11 +93,8 @@ CHANGES = [
     ("--partition=gpu -N1 -n2 --gpus-per-task=1 --mem-per-gpu=16G", False, "TresPerTask=gres/gpu:2"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", False, "NumNodes=60"),  # 22.05 refuses it, and gave (60,983040)
     ("--partition=special -N1 -n1 --mem-per-cpu=16G", True, "NumNodes=60"),
-    (
-        "--partition=gpu -N1 -n1 --gpus=1 --mem-per-cpu=12G",
-        False,
-        "TresPerTask=",
-    ),  # with -O and a layout 16 CPUs for it
+    # With -O and a layout: 16 CPUs for it.
+    ("--partition=gpu -N1 -n1 --gpus=1 --mem-per-cpu=12G", False, "TresPerTask="),
     ("--partition=gpu -N1 --gpus-per-node=1 --cpus-per-gpu=1 --mem-per-cpu=8G", True, "CpusPerTres="),
     # 22.05 adds them to the four: a100=4,h100=2
     ("--partition=three -N2 --gpus=a100:4 --mem=16G", False, "TresPerJob=gres:gpu:h100:2"),

@@ -439,6 +439,7 @@ local function check_together(found, get, shape)
   if shape.laid_out then
     refuse(found, "directives", "--sockets-per-node and --cores-per-socket make a job larger than it shows; ask with --ntasks and --cpus-per-task")
   end
+  if get("max_cpus") then refuse(found, "directives", "no command of Slurm's sends max_cpus") end
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
   local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
   -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
@@ -482,7 +483,6 @@ local function check_words_of_gpus(found, source)
   if source.tres_per_task == "" or of_gpus(stated(source, "tres_per_task")) == 0 then -- by a text of none 22.05 gives all CPUs
     refuse(found, "gpus", "tres_per_task is for nothing; leave it out")
   end
-  if stated(source, "max_cpus") then refuse(found, "directives", "no command of Slurm's sends max_cpus") end
   for _, field in ipairs(COUNTED) do
     local text, kinds = stated(source, field) or "", {}
     for word in string.gmatch(text, "[^,]+") do
@@ -530,20 +530,16 @@ local function untold_of(parts, names)
   return nil
 end
 
--- Whether some of these give whole nodes and others do not: Slurm gives whole nodes of all, once it has looked at the first.
-local function mixes_whole_nodes(parts, names)
+-- Of a list of which some give whole nodes and others do not, Slurm gives whole nodes of all, once it has looked at the first.
+local function check_mixed(found, parts, names)
   local whole, shared, named = false, false, 0
-  for name in string.gmatch(names, "[^,%s]+") do
+  for name in string.gmatch(names or "", "[^,%s]+") do
     named = named + 1
     for _, part in ipairs(partitions_of(parts, name)) do -- one that drains hands its place in the list on
       whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
     end
   end
-  return named > 1 and whole and shared -- of one name it is one of both
-end
-
-local function check_mixed(found, parts, names)
-  if names ~= nil and mixes_whole_nodes(parts, names) then
+  if named > 1 and whole and shared then -- of one name it is one of both
     refuse(found, "partition", names .. " are partitions of whole nodes and others; name those that give whole nodes, or none of them")
   end
 end

@@ -143,19 +143,16 @@ def _memory_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]
         return None
     bands = policy.limits.memory_per_gpu if gpus else policy.limits.memory_without_gpus
     wanted = min(policy.defaults.memory, bands.free)
-    if (
-        gpus and chosen and all(partition.exclusive for partition in chosen)
-    ):  # a site's plugin lets no other option in there
-        least = min(min(wanted * (one.gpus_per_node or 1), _node_memory(one) or _UNKNOWN) for one in chosen)
+    if gpus and chosen and all(partition.exclusive for partition in chosen):
+        # A site's plugin lets no other option in there.
+        known = (size for one in chosen for size in (wanted * (one.gpus_per_node or 1), _node_memory(one)) if size)
+        least = min(known)
         return Pin(f"--mem={format_memory(least // _MIB * _MIB)}", "no memory stated, and the nodes are given whole")
     has = min((_share(request, partition, gpus) for partition in chosen if _node_memory(partition)), default=wanted)
     size = min(wanted, has)
     option = "--mem-per-gpu" if gpus else "--mem"
     less = f", and {'each GPU of a node' if gpus else 'a node'} has {human_memory(size)}" if size < wanted else ""
     return Pin(f"{option}={format_memory(size)}", f"no memory stated{less}")
-
-
-_UNKNOWN = 2**63
 
 
 def _node_memory(partition: Partition) -> int:

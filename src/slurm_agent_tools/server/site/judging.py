@@ -31,7 +31,7 @@ from slurm_agent_tools.services.submission_request import SubmissionRequest, jud
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.submissions import Decided, Submission, to_text
 from slurm_agent_tools.transport.site_socket import BrokenFrame
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, parse_array
 
 _CLOCKS = timedelta(minutes=10)
 """Between our clock and the accounting's."""
@@ -243,8 +243,10 @@ class SiteJudgement:
 
 def _throttled(job: JobId, slots: int) -> JobId:
     """The tasks of an array with at least so many at once, where there is a throttle."""
-    listed, sign, limit = (job.tasks or "").partition("%")
-    return replace(job, tasks=f"{listed}%{slots}") if sign and int(limit) < slots else job
+    if job.tasks is None:
+        return job
+    limit = parse_array(job.tasks).limit
+    return job if limit is None or limit >= slots else replace(job, tasks=f"{job.tasks.partition('%')[0]}%{slots}")
 
 
 def _of(item: Submission, jobs: Sequence[Job]) -> list[Job]:
