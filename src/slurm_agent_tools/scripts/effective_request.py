@@ -185,13 +185,17 @@ def chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> P
 
 
 def named(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
-    """Every known partition that the job may run in: those that it names, else the default one."""
+    """Every known partition that the job may run in: those that it names, else the default one.
+
+    Once Slurm has looked at one that gives whole nodes, the job gets whole nodes of every other one too.
+    """
     if partitions is None:
         return []
     names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
     if not names:
         return [partition for partition in partitions.values() if partition.default]
-    return [partitions[name] for name in names if name in partitions]
+    found = [partitions[name] for name in names if name in partitions]
+    return [replace(one, exclusive=True) for one in found] if any(one.exclusive for one in found) else found
 
 
 def _largest(numbers: list[int | None]) -> int | None:

@@ -153,6 +153,14 @@ def test_a_partition_that_shares_no_node_gives_all_of_it():
     assert (found.gpus, found.cpus, found.memory_per_gpu_bytes) == (4, 32, 16 * GIB)
 
 
+def test_beside_a_partition_of_whole_nodes_a_list_gives_whole_nodes_of_all():
+    whole = replace(CPU, name="whole", exclusive=True)
+    found = resolved("-p whole,gpu --gpus=1 --mem-per-cpu=2G", whole, GPU)
+
+    assert (found.gpus, found.cpus) == (4, 32)
+    assert resolved("-p gpu --gpus=1 --mem-per-cpu=2G", whole, GPU).gpus == 1
+
+
 TOTALS = [
     ("--mem=64G --gpus=4 -N2", (2, 2, 4, 128)),
     ("--mem-per-cpu=4G -c4 --gpus=1", (1, 4, 1, 16)),
