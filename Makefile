@@ -123,6 +123,7 @@ test: setup
 # The tests that meet Slurm, on each newer version; `make test` has the distribution's own.
 SLURMS = 24.11 26.05
 MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster cgroups reading_against_slurm rate_limit alerts failures before scenarios evals tickets
+MEETING += floor floor_red_team ticket_extras
 test-slurm: setup
 	@failed=0; for version in $(SLURMS); do \
 	  echo "Slurm $$version"; \

@@ -595,7 +595,9 @@ local function check_gpus(found, shape)
   local count = most == math.huge and "an open number of" or string.format("%.0f", most)
   local note = most > shape.gpus and " on all the nodes that Slurm may take (--nodes=1 keeps it to one)" or ""
   if shape.whole_gpus and shape.most_nodes == 1 then note = " of a whole node, which this partition gives," end
-  refuse(found, "gpus", string.format("%s GPUs%s are more than %d; write %s", count, note, LIMIT.gpus, REMEDY.gpus))
+  local _, asked = gpu_bounds(shape)
+  local mend = asked <= LIMIT.gpus and "name a partition that shares its nodes" or "write " .. REMEDY.gpus
+  refuse(found, "gpus", string.format("%s GPUs%s are more than %d; %s", count, note, LIMIT.gpus, mend))
 end
 
 local function check_time(found, minutes)

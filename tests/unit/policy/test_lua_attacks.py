@@ -280,6 +280,15 @@ def test_a_partition_of_whole_nodes_gives_all_their_gpus_and_the_memory_of_all_t
     assert on_whole(ticketed, submission(USER, **gpu), submission(USER, **(gpu | three))) == [True, False]
 
 
+def test_a_job_that_gets_the_gpus_of_a_whole_node_is_told_to_go_elsewhere_and_not_to_ask_for_fewer():
+    parts = f"PARTS = {lua_host.literal(WHOLE)}"
+    gpu = SMALL | {"tres_per_job": "gres:gpu:1", "partition": "whole"}
+    (found,) = ask(plugin(None, most_gpus_per_node=16), [parts, submission(USER, **gpu)], silent=1)
+    told = "".join(found.told)
+    assert "gpus: 16 GPUs of a whole node, which this partition gives, are more than" in told
+    assert "name a partition that shares its nodes" in told and "write --gpus" not in told
+
+
 def test_no_change_brings_a_job_to_whole_nodes_that_it_could_not_have_asked_for():
     record = {"partition": "gpu", "min_nodes": 3, "max_nodes": 3, "min_cpus": 3, "tres_per_job": "gres:gpu:3",
               "min_mem_per_cpu": 1024}  # fmt: skip
