@@ -43,6 +43,9 @@ BEYOND = [
     "gpu -O --cores-per-socket=16 --gpus-per-node=4 --mem-per-cpu=16G",  # 22.05: the same
     "three -O --sockets-per-node=2 --cores-per-socket=16 --gpus-per-task=0 --mem-per-cpu=6G",  # 22.05: (32,196608)
     "three -N1 -O --cores-per-socket=16 --gpus-per-task=0 --gpus-per-node=1 --mem-per-cpu=12G",  # 22.05: (16,196608,1)
+    "gpu -N1 --gpus=maaazaaaznmm:3,a100:1 --mem=64G",  # to Slurm one type, of which the last number counts: (1,65536,1)
+    "secret,three -N3 --mem-per-cpu=2G",  # 22.05, 24.11: whole nodes, 160 CPUs, 320G, 16 GPUs
+    "gpu,secret -N1 -n1 --mem=1G",
     "gpu -N1 -n4 --ntasks-per-gpu=1 --mem=64G",  # 24.11 never runs it once it was held, 26.05 takes the GPUs off by a flag
 ]
 WITHIN = [
@@ -112,6 +115,8 @@ def site() -> Iterator[Site]:
     with private() as made:
         nodes = [name for name in made.place.cluster.nodes if "gpu" in name or "spec" in name]
         asked_by_root(made, "scontrol", "create", "PartitionName=three", f"Nodes={','.join(nodes)}", "State=UP")
+        closed = ("AllowGroups=root", "OverSubscribe=EXCLUSIVE", "State=UP")
+        asked_by_root(made, "scontrol", "create", "PartitionName=secret", f"Nodes={','.join(nodes)}", *closed)
         yield made
 
 

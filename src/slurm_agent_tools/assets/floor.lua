@@ -29,6 +29,7 @@ local COUNTED = {
   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "cpus_per_tres",
 }
 local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
+local NO_OTHERS = { tres_per_job = true, tres_per_socket = true, tres_per_task = true } -- of gres that are no GPUs
 local GPU_SHAPE = { "tres_per_job", "req_nodes" }
 
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
@@ -58,6 +59,11 @@ for _, place in ipairs({ 0, 1, 4, 8, 9, 14, 15, 19, 21, 22, 24, 25, 26, 27, 28, 
   SENT_FLAGS[place] = true
 end
 
+local EXPEDITED = 45 -- by --requeue=expedite of 25.11 and later
+
+-- 23.02 and later tell all errors.
+local OF_22_05 = slurm.ESLURM_INVALID_NODE_NAME == nil
+
 -- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
 local OF_SYSTEM = { core_spec = "--core-spec", thread_spec = "--thread-spec" }
 
@@ -69,7 +75,7 @@ local MOST_WAYS = 250
 
 local function ways_of(text)
   local ways = 1
-  for factor in string.gmatch(text, "[^&]+") do
+  for factor in string.gmatch(text, "[^&,]+") do -- Slurm takes a comma for an &
     local _, more = string.gsub(factor, "|", "")
     ways = ways * (more + 1)
   end
@@ -379,31 +385,60 @@ local function is_plain_tres(item)
   return string.find(last, "^%w") ~= nil
 end
 
--- Of `gpu:a100:1,gpu:a100:1` the last counts, so that memory is for one GPU and not for two.
-local function is_named_again(item, kinds)
-  local kind = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
-  if kind ~= "gpu" and not string.find(kind, "^gpu[:=]") then return false end
-  local again = kinds[kind] or kinds.gpu or kind == "gpu" and next(kinds) ~= nil
-  kinds[kind] = true
+-- What stands behind the sign that a word is of gres, and a word of GPUs without its number.
+local function gres_of(word)
+  return (string.gsub(word, "^gres[:/]", ""))
+end
+
+-- Whether this Slurm reads as GPUs what is counted as such here. What it does not read it passes over, so that memory would
+-- be for GPUs that a job has not; 22.05 knows no other sign than `gres:`, and takes `=` for a part of a name.
+local function is_read_as_gpus(word)
+  local sign, rest = string.match(word, "^gres([:/])gpu(.*)$")
+  if sign == nil or OF_22_05 and (sign == "/" or string.find(rest, "=", 1, true)) then return false end
+  local type = string.match(rest, "^:([%w_.-]+)$") or string.match(rest, "^:([%w_.-]+)[:=]%d+[kmgtKMGT]?$")
+  return rest == "" or type ~= nil or string.find(rest, "^[:=]%d+[kmgtKMGT]?$") ~= nil
+end
+
+-- The number by which Slurm tells types of GPUs apart, of the letters of a name: gres_build_id of its gres.c.
+local function number_of(type)
+  local sum = 0
+  for place = 1, #type do sum = (sum + string.byte(type, place) * 256 ^ ((place - 1) % 4)) % 2 ^ 32 end
+  return sum
+end
+
+-- The type of GPUs that a word names, by its number; 0 where it names none, -1 where Slurm takes its name for none, and nil
+-- where it is of no GPUs.
+local function type_of_gpus(word)
+  local kind = string.gsub(gres_of(word), "[:=]%d+[kmgtKMGT]?$", "")
+  if string.lower(kind) == "gpu" then return 0 end
+  local type = string.match(kind, "^[gG][pP][uU][:=](.*)$")
+  local number = type and number_of(type)
+  return number == 0 and -1 or number
+end
+
+-- Of `gpu:a100:1,gpu:a100:1` the last counts, so that memory is for one GPU and not for two; so it does of two names that
+-- Slurm takes for one.
+local function is_named_again(word, types)
+  local type = type_of_gpus(word)
+  if type == nil then return false end
+  local again = type == -1 or types[type] or types[0] or type == 0 and next(types) ~= nil
+  types[type] = true
   return again
 end
 
--- The types of GPUs that a text names, in one order: `gpu:a100,gpu:h100`.
-local function kinds_of_gpus(text)
-  local kinds = {}
-  for item in string.gmatch(string.lower(text or ""), "[^,%s]+") do
-    local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "[:=]%d+[kmgt]?$", "")
-    if name == "gpu" or string.find(name, "^gpu[:=]") then kinds[#kinds + 1] = (string.gsub(name, "=", ":")) end
-  end
-  table.sort(kinds)
-  return table.concat(kinds, ",")
+-- The types of GPUs that a text names, in one order.
+local function types_of_gpus(text)
+  local types = {}
+  for word in string.gmatch(text or "", "[^,%s]+") do types[#types + 1] = type_of_gpus(word) end
+  table.sort(types)
+  return table.concat(types, ",")
 end
 
 -- GPUs of different types count for themselves, whichever option names them: two of these add up.
 local function check_types_of_gpus(found, get)
   local first = nil
   for _, field in ipairs(OF_GRES) do
-    local named = kinds_of_gpus(get(field))
+    local named = types_of_gpus(get(field))
     first = first or (named ~= "" and named) or nil
     if named ~= "" and named ~= first then
       return refuse(found, "gpus", "GPUs of different types in two options add up; name all by one option")
@@ -484,13 +519,17 @@ local function check_words_of_gpus(found, source)
     refuse(found, "gpus", "tres_per_task is for nothing; leave it out")
   end
   for _, field in ipairs(COUNTED) do
-    local text, kinds = stated(source, field) or "", {}
+    local text, types = stated(source, field) or "", {}
     for word in string.gmatch(text, "[^,]+") do
       local item = string.lower(word)
-      local unread = string.find(item, "^gres[:/]") and not string.find(word, "^gres") -- to Slurm GRES/gpu is no GPU
-      if not is_plain_tres(item) or is_named_again(item, kinds) or unread then
+      local unread = of_gpus(item) and not is_read_as_gpus(word)
+      if not is_plain_tres(item) or is_named_again(word, types) or unread then
         refuse(found, "gpus", item .. " does not say plainly how much it asks for; write " .. REMEDY.gpus)
         break -- a line for each of thousands would keep the controller from everybody else
+      end
+      if NO_OTHERS[field] and string.find(item, "^gres") and not of_gpus(item) then
+        refuse(found, "gres", item .. " may bring nodes or tasks; gres that are no GPUs are asked for with --gres")
+        break
       end
     end
     for name in string.gmatch(text, "[^,:/=%s]+") do
@@ -521,16 +560,22 @@ local function partitions_of(parts, names, reserved)
   return found
 end
 
--- A partition that a job names and that is not told here. Where groups of a directory are not listed, Slurm finds only later
--- that AllowGroups allows the user.
+-- A partition that a job names, or comes to where another drains, and that is not told here. Where groups of a directory are
+-- not listed, Slurm finds only later that AllowGroups allows the user.
 local function untold_of(parts, names)
+  local default = names == nil
+  for _, part in ipairs(partitions_of(parts, names)) do
+    default = false
+    if stated(part, "alternate") and not parts[part.alternate] then return part.alternate end
+  end
   for name in string.gmatch(names or "", "[^,%s]+") do
     if parts[name] == nil then return name end
   end
-  return nil
+  return default and "the default partition" or nil
 end
 
 -- Of a list of which some give whole nodes and others do not, Slurm gives whole nodes of all, once it has looked at the first.
+-- It looks at those as well where the user may not run, and of which nothing is told here (measured).
 local function check_mixed(found, parts, names)
   local whole, shared, named = false, false, 0
   for name in string.gmatch(names or "", "[^,%s]+") do
@@ -539,7 +584,11 @@ local function check_mixed(found, parts, names)
       whole, shared = whole or part.max_share == 0, shared or part.max_share ~= 0
     end
   end
-  if named > 1 and whole and shared then -- of one name it is one of both
+  if named < 2 then return end -- of one name it is one of both
+  local untold = untold_of(parts, names)
+  if untold then
+    refuse(found, "partition", "what " .. untold .. " gives is not told for this user; name it alone, or leave it out")
+  elseif whole and shared then
     refuse(found, "partition", names .. " are partitions of whole nodes and others; name those that give whole nodes, or none of them")
   end
 end
@@ -634,7 +683,9 @@ end
 
 local function check_flags(found, source)
   for place = 0, 52 do
-    if has_flag(source, 2 ^ place) and not SENT_FLAGS[place] then
+    if place == EXPEDITED and has_flag(source, 2 ^ place) then
+      return refuse(found, "auto-retry", "no job is started again by itself; leave --requeue=expedite out")
+    elseif has_flag(source, 2 ^ place) and not SENT_FLAGS[place] then
       return refuse(found, "directives", string.format("no command of Slurm's sends flag %d of a job", place))
     end
   end
@@ -753,8 +804,8 @@ local function keep_to_counts(job, parts)
   end
   if cpu and shape.tasks_per_node and shape.most_nodes > 1 and (shape.gpus == 0 or shape.of_node) then
     local fewest = gpu_bounds(shape)
-    local node = by_cpu(cpu, shape, fewest)
-    job.min_mem_per_node = math.ceil(node)
+    local node, gpu = by_cpu(cpu, shape, fewest)
+    job.min_mem_per_node = math.ceil(gpu and math.min(node, gpu * shape.of_node) or node) -- no more than was judged
   end
 end
 
@@ -911,7 +962,7 @@ local function check_frozen(found, job, record)
     refuse(found, "gpus", "GPUs are not changed where each task has some; " .. SUBMIT_AGAIN)
   elseif gpus and gpus > had then
     refuse(found, "gpus", "GPUs are only made fewer by a change; " .. SUBMIT_AGAIN)
-  elseif gpus and kinds_of_gpus(job.tres_per_job) ~= kinds_of_gpus(record.tres_per_job) then -- Slurm adds them (measured)
+  elseif gpus and types_of_gpus(job.tres_per_job) ~= types_of_gpus(record.tres_per_job) then -- Slurm adds them (measured)
     refuse(found, "gpus", "GPUs keep their type; " .. SUBMIT_AGAIN)
   elseif gpus and stated(record, "min_mem_per_cpu") and not of_each_gpu(record) then
     refuse(found, "memory-per-gpu", "memory for each CPU may be of CPUs that the GPUs bring; " .. SUBMIT_AGAIN)
@@ -945,9 +996,13 @@ end
 local function check_moved(found, job, record, parts)
   local elsewhere = stated(job, "partition")
   local untold = untold_of(parts, elsewhere)
-  if untold then refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there") end
+  if untold and elsewhere then
+    refuse(found, "partition", "what " .. untold .. " gives is not told for this user; submit the job there")
+  elseif elsewhere and untold_of(parts, record.partition or "") then -- it may have given whole nodes, for good
+    refuse(found, "partition", "what the job's partition gives is not told for this user; " .. SUBMIT_AGAIN)
+  end
   if job.partition == "" then refuse(found, "partition", "name the partition: without a name it is the default one") end
-  check_mixed(found, parts, elsewhere)
+  if not untold then check_mixed(found, parts, elsewhere) end
   local before = whole_nodes_of(parts, stated(record, "partition"))
   if elsewhere and before and elsewhere ~= record.partition then -- Slurm has written into the job that it takes whole nodes
     refuse(found, "partition", "a job of " .. before.name .. " has whole nodes elsewhere too; " .. SUBMIT_AGAIN)
@@ -1057,12 +1112,9 @@ end
 local answer_submission = function(job, parts, uid) return answer(judge_submission(job, parts), uid, true) end
 local answer_change = function(job, record, parts, uid) return answer(judge_change(job, record, parts), uid, false) end
 
--- The slurmctld of 22.05, which no command of its own sends `extra`, frees it twice and ends; 23.02 and later tell all errors.
-local FREES_EXTRA_TWICE = slurm.ESLURM_INVALID_NODE_NAME == nil
-
 function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
-    if FREES_EXTRA_TWICE then job.extra = "" end
+    if OF_22_05 then job.extra = "" end -- no command of its own sends it, and its slurmctld frees it twice and ends
     local account = stated(job, "account") or job.default_account
     if exempt(job, uid, account) then
       keep_account(job)

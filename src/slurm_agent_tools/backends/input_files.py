@@ -128,8 +128,7 @@ class _Search:
         far: bool,
     ) -> None:
         self.files, self.root, self.reading, self.args, self.far = files, root, reading, args, far
-        said = stages.declared(reading.text)
-        self.writes, self.lengths = said.writes, said.lengths
+        self.lengths: tuple[str, ...] = ()
         self.work = posixpath.normpath(posixpath.join(self.root, reading.request.chdir or ""))
         self.home = posixpath.dirname(posixpath.join(self.root, reading.path))
         self.found: dict[str, InputFile] = {}
@@ -145,10 +144,11 @@ class _Search:
     async def all(self) -> dict[str, InputFile]:
         """Search until nothing is left."""
         text, request = self.reading.text, self.reading.request
-        anew = {self._place(word, folder) for word in input_words.made_anew(text) for folder in (self.work, self.root)}
+        declared, anew = await computed(stages.declared, text), await computed(self._anew, text)
+        self.lengths = declared.lengths
         logs = [path for path in (request.output, request.error) if path]
         self.written = anew | {
-            self._place(w, folder) for w in (*self.writes, *logs) for folder in (self.work, self.root)
+            self._place(w, folder) for w in (*declared.writes, *logs) for folder in (self.work, self.root)
         }
         self.asked.add(posixpath.join(self.root, self.reading.path))
         followed = [posixpath.join(self.root, path) for path in (*self.reading.files, *self.reading.settings)]
@@ -157,9 +157,9 @@ class _Search:
                 await self._look(path, named=False)
         self._hear(text)
         said = [part for word in self.args for part in input_words.named(word)]
-        words = [*await _computed(input_words.all_named, text), *said]
+        words, modules = [*await computed(input_words.all_named, text), *said], input_words.started_modules
         await self._try(words, (self.work, self.root, self.home))
-        await self._try(input_words.started_modules(text), (self.root, posixpath.join(self.root, "src")), named=False)
+        await self._try(await computed(modules, text), (self.root, posixpath.join(self.root, "src")), named=False)
         while self.todo:
             path, content = self.todo.popleft()
             self._hear(content)
@@ -167,11 +167,11 @@ class _Search:
             if path.endswith(".py"):
                 await self._python(content, folder)
             else:
-                await self._try(await _computed(input_words.all_named, content), (self.work, self.root, folder))
+                await self._try(await computed(input_words.all_named, content), (self.work, self.root, folder))
             if path.endswith(_SETTINGS):
                 await self._settings(path, content, folder)
-        if self.writes:
-            self.found[WRITES] = InputFile(0, " ".join(sorted(self.writes)))
+        if declared.writes:
+            self.found[WRITES] = InputFile(0, " ".join(sorted(declared.writes)))
         if self.told:
             said = [f"{name}={self._said(name)}" for name in sorted(self.told)]
             self.found[TOLD] = InputFile(0, " ".join(said))
@@ -179,7 +179,7 @@ class _Search:
 
     async def _python(self, content: str, folder: str) -> None:
         """What a program names, where it does not save it, and the modules that it imports."""
-        said, folders = await _computed(input_words.program, content), (self.work, self.root, folder)
+        said, folders = await computed(input_words.program, content), (self.work, self.root, folder)
         await self._try([*said.words, *([".env"] if "load_dotenv" in content else [])], folders)
         await self._within(said.words, said.loaded, folders)
         for first, rest in said.joined:
@@ -204,7 +204,7 @@ class _Search:
 
     async def _settings(self, path: str, content: str, folder: str) -> None:
         """What settings name without its ending, within a folder that they name, or as a class of a program."""
-        end, (words, kept, classes) = posixpath.splitext(path)[1], await _computed(input_words.settings_words, content)
+        end, (words, kept, classes) = posixpath.splitext(path)[1], await computed(input_words.settings_words, content)
         await self._try([f"{word}{end}" for word in words if "." not in word], (folder,))
         await self._try(classes, (self.root, posixpath.join(self.root, "src")))
         await self._within(kept, kept, (self.work, self.root, folder))
@@ -230,6 +230,9 @@ class _Search:
     def _said(self, name: str) -> str:
         stated = self.reading.request.find({"NAME": "job-name"}.get(name, name.lower()))
         return stated[-1].value or "" if stated else ""
+
+    def _anew(self, text: str) -> set[str]:
+        return {self._place(word, folder) for word in input_words.made_anew(text) for folder in (self.work, self.root)}
 
     def _place(self, word: str, folder: str) -> str:
         return posixpath.normpath(posixpath.join(folder, word))
@@ -323,14 +326,14 @@ class _Search:
         if self.lengths and name.endswith(_SETTINGS):
             text = data.decode("utf-8", "surrogateescape")
             without = partial(stages.without_lengths, lengths=self.lengths, apart=True)
-            data = (await _computed(without, text)).encode("utf-8", "surrogateescape")
+            data = (await computed(without, text)).encode("utf-8", "surrogateescape")
         return hashlib.sha256(data).hexdigest()
 
 
 _Found = TypeVar("_Found")
 
 
-async def _computed(find: Callable[[str], _Found], text: str) -> _Found:
+async def computed(find: Callable[[str], _Found], text: str) -> _Found:
     """What is found in a text, beside the event loop where it is long."""
     return await to_thread.run_sync(find, text) if len(text) > _LARGE else find(text)
 

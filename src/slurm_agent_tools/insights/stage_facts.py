@@ -77,7 +77,7 @@ async def ladder(
         parts=parts,
         runs=tuple(stage_run(run, asked.active) for run in runs),
         smoke_partition=stages.cheapest(asked.partitions, asked.resources, asked.seconds, asked.purposes),
-        lengths=stages.declared(asked.reading.text).lengths,
+        lengths=(await input_files.computed(stages.declared, asked.reading.text)).lengths,
     )
 
 
@@ -110,15 +110,15 @@ async def _parts(sources: JobSources, asked: StageQuestion) -> tuple[dict[str, s
     """The parts of the configuration. Raises ValueError and AgentToolsError for what cannot be told."""
     shape, root = geometry(asked.request, None), sources.environment.root
     files = await input_files.read_inputs(asked.files, root, asked.reading, asked.args, far=asked.far)
-    parts = stages.parts_of(
-        asked.reading.text,
-        asked.request,
-        asked.args,
+    told = partial(
+        stages.parts_of,
+        request=asked.request,
+        args=asked.args,
         layout={"nodes": shape.nodes, "tasks": shape.tasks, "cpus": shape.cpus, "gpus": shape.gpus},
         files={name: found.identity for name, found in files.items()},
         environment=asked.variables,
     )
-    return parts, files
+    return await input_files.computed(told, asked.reading.text), files
 
 
 def stage_run(run: Submission, active: frozenset[int]) -> StageRun:

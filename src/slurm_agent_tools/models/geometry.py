@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from slurm_agent_tools.models import sbatch_options
@@ -213,8 +214,9 @@ def has_idle_tasks(request: JobRequest, nodes: int) -> bool:
     return request.ntasks is not None and request.ntasks < (request.ntasks_per_node or 0) * nodes
 
 
+@lru_cache(maxsize=16)
 def listed_nodes(text: str) -> int:
-    """How many nodes `a,b[1-3,7]` names; 1 where it cannot be told."""
+    """How many nodes `a,b[1-3,7]` names; 1 where it cannot be told. A list is counted once, for all partitions."""
     total = 0
     depth, start = 0, 0
     items = []
@@ -223,8 +225,11 @@ def listed_nodes(text: str) -> int:
         if sign == "," and depth == 0:
             items.append(text[start:position])
             start = position + 1
-    for item in filter(None, items):
-        total += prod(_ranges(part.split("]")[0]) for part in item.split("[")[1:])
+    try:
+        for item in filter(None, items):
+            total += prod(_ranges(part.split("]")[0]) for part in item.split("[")[1:])
+    except ValueError:  # a number of thousands of digits
+        return UNBOUNDED
     return max(total, 1)
 
 

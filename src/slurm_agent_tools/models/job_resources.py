@@ -182,31 +182,23 @@ def named_jobs(dependency: str | None) -> frozenset[int]:
 
 
 def count_slots(claimed: Sequence[Claim]) -> int:
-    """Slots that these claims take together.
+    """Slots that these claims, one for each job, take together.
 
     Running plus pending jobs; an array by the tasks that may run at once; a job that waits for the end of another
     takes over its slot, so a chain counts once, by its widest link; every further dependent of the same job counts on
     its own.
     """
-    by_base = {claim.base: claim for claim in claimed}
-    parent_of: dict[int, int] = {}
-    taken: set[int] = set()
+    return sum(chain_widths(claimed).values())
+
+
+def chain_widths(claimed: Sequence[Claim]) -> dict[int, int]:
+    """The slots of each chain of jobs, by the one at its end: whoever waits for that one takes them over."""
+    ends: dict[int, int] = {}
     for claim in sorted(claimed, key=lambda item: item.base):
-        free = sorted(parent for parent in claim.after if parent in by_base and parent not in taken)
         # Ids grow with time, so a parent is always older: links can never form a ring.
-        free = [parent for parent in free if parent < claim.base]
-        if free:
-            parent_of[claim.base] = free[0]
-            taken.add(free[0])
-    return sum(_widest(claim, by_base, parent_of) for claim in claimed if claim.base not in taken)
-
-
-def _widest(last: Claim, by_base: dict[int, Claim], parent_of: dict[int, int]) -> int:
-    width, base = last.width, last.base
-    while base in parent_of:
-        base = parent_of[base]
-        width = max(width, by_base[base].width)
-    return width
+        free = [parent for parent in claim.after if parent in ends]
+        ends[claim.base] = max(claim.width, ends.pop(min(free)) if free else 0)
+    return ends
 
 
 def _claim(base: int, rows: list[Job]) -> Claim:

@@ -53,6 +53,9 @@ _CHANGED: tuple[tuple[str, Takes, Version, Version], ...] = (
 # sbatch reads these from its command line only, and ignores them in a script.
 EARLY = frozenset({"help", "quiet", "usage", "verbose", "version", "wrap"})
 
+MOST_OPTIONS = 200
+"""Of one script or command line: twice as many as there are. Each is looked at by every rule."""
+
 _SAME = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
 
 
@@ -176,6 +179,8 @@ def read_words(words: Sequence[OptionWord]) -> tuple[list[GivenOption], BadOptio
                 raise ValueError(f"{word.text!r} is not an option")  # noqa: TRY301 - one place turns all into BadOptions
         except ValueError as error:
             return options, BadOptions(str(error), word.line)
+        if len(options) > MOST_OPTIONS:
+            return options[:MOST_OPTIONS], BadOptions(f"more than {MOST_OPTIONS} options are given", word.line)
     return options, None
 
 
@@ -309,7 +314,14 @@ def gres(text: str) -> int | None:
             counts[kind] = number
     if "" in counts and len(counts) > 1:
         raise ValueError(f"GPUs with and without a type: {text!r}")
+    if len(counts) > 1 and len({*map(_type_number, counts)}) < len(counts):
+        raise ValueError(f"Slurm takes two of the types of GPUs for one: {text!r}")
     return sum(counts.values()) if counts else None
+
+
+def _type_number(name: str) -> int:
+    """The number by which Slurm tells types of GPUs apart, of the bytes of a name (gres_build_id of its gres.c)."""
+    return sum(byte << 8 * (place % 4) for place, byte in enumerate(name.encode())) % 2**32
 
 
 def _gpu(rest: str, whole: str) -> tuple[str, int]:
@@ -338,6 +350,8 @@ def per_task(text: str) -> tuple[int | None, int | None]:
             cpus = count(match[2])
         elif re.match(r"(?:gres/)?gpu", match[1]):
             gpu_items.append(f"{match[1].removeprefix('gres/').replace('/', ':')}:{match[2]}")
+        elif match[1].startswith("gres/"):  # beside --gres they would make tasks
+            raise ValueError(f"{item.strip()} is of no GPUs: ask for it with --gres")
     return cpus, gres(",".join(gpu_items)) if gpu_items else None
 
 

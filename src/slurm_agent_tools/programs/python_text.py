@@ -29,6 +29,11 @@ def walked(node: ast.AST) -> Iterator[ast.AST]:
         yield inner
 
 
+_IMPORTS = re.compile(r"\b(?:import|from)\b(?:[\w., \t\f]|\\\r?\n)*+")
+
+_COPIED = 4_000_000
+"""Letters that Python's parser may copy: it joins a name of an import part by part, 30,000 of them in a gigabyte."""
+
 _PARSING = (
     threading.Lock()
 )  # Python 3.11 counts how deep it is for all threads together, and warnings are all threads' too
@@ -36,6 +41,8 @@ _PARSING = (
 
 def parsed(text: str, mode: str = "exec") -> Any:
     """The syntax tree, without Python's warnings about a text that is not ours. Raises as `ast.parse`."""
+    if sum(len(names) * names.count(".") for names in _IMPORTS.findall(text)) > _COPIED:
+        raise ValueError("the names of its imports are too long")
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text, mode=mode)

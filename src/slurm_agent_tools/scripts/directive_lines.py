@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, Pin, Source
-from slurm_agent_tools.models.sbatch_options import OptionWord
+from slurm_agent_tools.models.sbatch_options import MOST_OPTIONS, OptionWord
 
 MAX_BYTES = 4 * 2**20
 MAX_LINE = 64 * 2**10
+MAX_SHOWN = 300
+"""Letters of a line that prove an option: more are not kept, since one line may hold many of them."""
+MAX_PROBLEMS = 100
 _SPACE = " \t\v\f\r"
 _PREFIXES = ("#SBATCH", "#SLURM")
 _OTHERS = ("#PBS", "#BSUB")
@@ -67,6 +70,9 @@ def read_directives(data: bytes, file: str) -> Header:
         Evidence(file, number, f"sbatch may also obey this line of another scheduler; delete it: {_shown(line)}")
         for number, line in _other_schedulers(lines)
     ]
+    if rest := header.problems[MAX_PROBLEMS:]:
+        more = Evidence(file, rest[0].line, f"{len(rest)} more lines cannot be read; correct those above first")
+        header.problems[MAX_PROBLEMS:] = [more]
     return header
 
 
@@ -117,6 +123,11 @@ def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
     words: list[OptionWord] = []
     reasons: dict[int, str] = {}
     for number, line in _reached(lines):
+        if len(header.directives) > MOST_OPTIONS:  # of other components
+            header.problems.append(Evidence(file, number, f"more than {MOST_OPTIONS} options are given"))
+            break
+        if len(words) > 2 * MOST_OPTIONS:  # which is told when they are read: an option takes two at most
+            break
         try:
             line_words, comment = split(line[len("#SBATCH") :] if line.startswith("#SBATCH") else line[len("#SLURM") :])
         except ValueError as error:
@@ -126,7 +137,7 @@ def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
             _read_options(header, words, lines, file)
             words = []
             header.components += 1
-            header.directives.append(Directive("hetjob", None, "script", Evidence(file, number, line)))
+            header.directives.append(Directive("hetjob", None, "script", Evidence(file, number, line[:MAX_SHOWN])))
             continue
         words += [OptionWord(word, number) for word in line_words]
         reason = _JUSTIFIED.search(comment)
@@ -143,7 +154,7 @@ def _read_options(header: Header, words: list[OptionWord], lines: list[str], fil
     for given in options:
         if given.option.name in sbatch_options.EARLY:
             continue
-        evidence = Evidence(file, given.line, lines[given.line - 1])
+        evidence = Evidence(file, given.line, lines[given.line - 1][:MAX_SHOWN])
         header.directives.append(Directive(given.option.name, given.value, "script", evidence))
         if given.value_line != given.line:
             taken = f"so sbatch takes {given.value!r} from line {given.value_line}"

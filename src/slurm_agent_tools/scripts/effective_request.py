@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.models import sbatch_options
-from slurm_agent_tools.models.geometry import Geometry, geometry, has_idle_tasks, layout, number, with_cpus_of_gpus
+from slurm_agent_tools.models.geometry import (
+    Geometry,
+    geometry,
+    has_idle_tasks,
+    layout,
+    listed_nodes,
+    number,
+    with_cpus_of_gpus,
+)
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
@@ -49,6 +57,16 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "export": ("export", str),
 }
 
+# Letters of a value and names of nodes, beyond which Slurm or the plugin of tickets refuses it, once it has read it.
+_WORDS = """
+account cluster-constraint comment constraint gpus gpus-per-node gpus-per-socket gpus-per-task gres licenses nodes
+ntasks-per-tres partition prefer qos reservation tres-bind tres-per-task
+"""
+
+_LONGEST = {**dict.fromkeys(_WORDS.split(), 1024), "array": 4096, "dependency": 4096}
+
+_MOST_LETTERS, _MOST_NODES, _TOLD = 65536, 5000, 400
+
 # Options without a field of their own whose value must still be readable, because the size of the job, or who pays for
 # it, depends on it.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
@@ -72,11 +90,12 @@ def effective(directives: Sequence[Directive]) -> JobRequest:
     """The request that these options make together. A value that cannot be read becomes a problem."""
     ordered = sorted(directives, key=lambda directive: _ORDER[directive.source])
     last = {directive.option: directive for directive in ordered}
+    of_gres = "gpus-per-node" in last and _gres_has_gpus(last)
     stated: dict[str, Any] = {}
     problems: list[Evidence] = []
     for directive in ordered:  # sbatch also refuses a bad value that a later one would replace
         try:
-            stated |= _values(directive, last)
+            stated |= _values(directive, last, of_gres=of_gres)
         except ValueError as error:
             problems.append(_problem(directive, f"--{directive.option}: {error}"))
     problems += _conflicts(ordered, last)
@@ -91,6 +110,7 @@ def effective(directives: Sequence[Directive]) -> JobRequest:
 
 
 def _problem(directive: Directive, text: str) -> Evidence:
+    text = text if len(text) <= _TOLD else f"{text[:200]} ... {text[-100:]}"
     return Evidence(directive.evidence.file, directive.evidence.line, text)
 
 
@@ -105,21 +125,25 @@ def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> l
     return conflicts
 
 
-def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, Any]:
-    """Fields of the request that one option sets. --gres with GPUs beats --gpus-per-node."""
+def _values(directive: Directive, last: Mapping[str, Directive], *, of_gres: bool) -> dict[str, Any]:
+    """Fields of the request that one option sets. `of_gres`: --gres has GPUs, which beats --gpus-per-node."""
     option, text = directive.option, directive.value or ""
+    if len(text) > (most := _LONGEST.get(option, _MOST_LETTERS)):
+        raise ValueError(f"longer than {most} letters: {text[:40]!r}... (name fewer, each once)")
     if option == "nodes":
         low, high = sbatch_options.nodes(text)
         return {"nodes": low, "nodes_max": high}
     if option == "gres":
         gpus = sbatch_options.gres(text)
         return {} if gpus is None else {"gpus_per_node": gpus}
-    if option == "gpus-per-node" and _gres_has_gpus(last):
+    if option == "gpus-per-node" and of_gres:
         return {}
     if option == "tres-per-task":
         return _per_task(text, last)
     if option in _CHECKED:
         _CHECKED[option](text)
+    if option in {"nodelist", "exclude"} and listed_nodes(text) > _MOST_NODES:
+        raise ValueError(f"names more than {_MOST_NODES} nodes: {text[:40]!r}... (name fewer, each once)")
     if option not in _READ:
         return {}
     name, read = _READ[option]
@@ -191,7 +215,7 @@ def named(request: JobRequest, partitions: Mapping[str, Partition] | None) -> li
     """
     if partitions is None:
         return []
-    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
+    names = dict.fromkeys(name.strip() for name in (request.partition or "").split(",") if name.strip())
     if not names:
         return [partition for partition in partitions.values() if partition.default]
     found = [partitions[name] for name in names if name in partitions]

@@ -43,7 +43,7 @@ def undecodable(data: bytes, path: str) -> list[Evidence]:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.startswith((b"#!", b"#SBATCH", b"#SLURM")) and "\ufffd" in line.decode("utf-8", "replace"):
             found.append(Evidence(path, number, f"{what}: {line.decode('utf-8', 'replace')[:200]}"))
-    return found
+    return found[:MAX_ALIKE]
 
 
 def as_encoded(text: str) -> bytes:

@@ -141,6 +141,8 @@ class SlurmClient(JobActions):
         raise SlurmUnreachable(f"Slurm did not answer within {limit:.0f} s.", hint="Try `scontrol ping`, then again.")
 
     async def _look(self, ids: Sequence[JobId], age: float, *, patient: bool) -> JobViews:
+        from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - a submission looks at no other job
+
         silent: SlurmError | None = None
         bases = {job_id.base for job_id in ids}
         live: tuple[Job, ...] = ()
@@ -166,6 +168,7 @@ class SlurmClient(JobActions):
         ends = {job.job_id.base for job in details if job.exit_code is not None}
         if age and silent is None and (known & over) - told - ends:  # what was kept is from before its end
             details = await self._details_of(bases, over - told, cut, 0)
+        details = merge.confirmed(details, live, past)
         self.accounting.codes.keep(details)
         # For a moment the accounting may hold a task that just began as a job of its own (measured).
         parts = {job.raw_id for job in details if job.raw_id != job.job_id.base}
@@ -230,12 +233,6 @@ def _merged(
     from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - a submission looks at no other job
 
     return merge.view(wanted, live, details, past)
-
-
-def _newer(seen: JobView, before: JobView) -> JobView:
-    from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - as above
-
-    return merge.newer(seen, before)
 
 
 def _disputed(view: JobView) -> bool:
@@ -325,9 +322,11 @@ class Watcher:
         return view
 
     async def _look(self, job_id: JobId, view: JobView, limit: float, fresh: float) -> JobView:
+        from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - as above
+
         with anyio.move_on_after(limit):
             seen = await self._slurm.glance(job_id, max_age=fresh)
-            return _newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=fresh)
+            return merge.newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=fresh)
         raise SlurmUnreachable(
             f"Slurm did not answer within {limit:.0f} s while job {job_id} was waited for.", hint=_SILENT_HINT
         )

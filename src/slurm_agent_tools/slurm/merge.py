@@ -31,6 +31,33 @@ _ENDED_BY = {
 }
 
 
+def confirmed(details: Iterable[Job], live: Iterable[Job], past: Iterable[Job]) -> tuple[Job, ...]:
+    """What counts of the controller's details, in which a text of a user's may look like a record.
+
+    The queue, whose cells nobody can forge, shows that job of that user, submitted then. What it does not show may be
+    newer than its answer and go on; it never counts as over, and not at all where the accounting knows its end.
+    """
+    rows = {job.raw_id: job for job in live}
+    others = {job.job_id for job in rows.values()} | {job.job_id for job in past if not job.active}
+    found = []
+    for job in details:
+        row = rows.get(job.raw_id)
+        if row is None and job.job_id not in others:
+            found.append(job if job.active else replace(job, **_UNSEEN))
+        elif row is not None and _of(row) == _of(job):
+            found.append(job)
+    return tuple(found)
+
+
+def _of(job: Job) -> tuple[object, ...]:
+    return job.job_id.base, job.user, job.submitted
+
+
+_UNSEEN: dict[str, Any] = {"state": "UNKNOWN", "reason": "the queue does not show it"} | dict.fromkeys(
+    ("started", "ended", "elapsed_seconds", "exit_code", "signal", "short_code", "derived_exit_code", "derived_signal")
+)
+
+
 def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
     """One record of one job: the controller's word counts while it has one, the accounting fills in the rest."""
     now = _filled(live, detail)

@@ -369,7 +369,7 @@ class SlurmQuestions:
     async def _ask_details(
         self, keys: frozenset[tuple[int, DetailNeed]], max_age: float
     ) -> dict[tuple[int, DetailNeed], tuple[Job, ...]]:
-        """Up to four jobs in a while one by one; more in one listing of all, unless the queue is too long for that.
+        """Up to four jobs in a while one by one; more in one listing of all, unless that is too long or not clear.
 
         Then only those that nobody else tells of, and up to four that failed.
         """
@@ -379,7 +379,8 @@ class SlurmQuestions:
         few = len(bases) + len(self._singly) <= _FEW
         if not few and len(await self.queue(max_age=_OLDEST)) <= _NARROW:
             every = await self._every.get(max_age)
-            return {key: every.get(key[0], ()) for key in keys}
+            if every is not None:
+                return {key: every.get(key[0], ()) for key in keys}
         alone = {base for base, need in keys if need == DetailNeed.ALONE}
         failed = sorted(base for base, need in keys if need == DetailNeed.CODE and base not in alone)
         wanted = bases if few else alone.union(failed[:_FEW])
@@ -387,10 +388,10 @@ class SlurmQuestions:
         told = by_number([job for base in sorted(wanted) for job in await self._detail(base)])
         return {key: told.get(key[0], ()) for key in keys}
 
-    async def _ask_every(self) -> dict[int, tuple[Job, ...]]:
-        done = await self._asker.run(scontrol.all_jobs_argv())
-        return by_number(() if scontrol.none_there(done) else scontrol.parse_jobs(done))
+    async def _ask_every(self) -> dict[int, tuple[Job, ...]] | None:
+        found = scontrol.parse_every(await self._asker.run(scontrol.all_jobs_argv()))
+        return None if found is None else by_number(found)
 
     async def _detail(self, base: int) -> tuple[Job, ...]:
         done = await self._asker.run(scontrol.job_argv(JobId(base)))
-        return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
+        return () if scontrol.unknown(done) else scontrol.parse_details(done, base)

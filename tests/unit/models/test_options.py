@@ -56,3 +56,16 @@ def test_what_slurm_finds_within_a_word_is_refused():
     for text in ("gresgpu:8", "cpu=1,xgres/gpu=8"):
         with pytest.raises(ValueError, match="not a list of resources per task"):
             per_task(text)
+
+
+def test_types_that_slurm_takes_for_one_are_refused_since_the_last_of_them_counts():
+    assert gpus("a100:2,h100:1") == 3
+    for text in ("maaazaaaznmm:3,a100:1", "a100,maaazaaaznmm:3"):
+        with pytest.raises(ValueError, match="takes two of the types of GPUs for one"):
+            gpus(text)
+
+
+def test_of_each_task_no_other_gres_is_read_than_gpus():
+    """Beside the same one of --gres Slurm makes tasks of it."""
+    with pytest.raises(ValueError, match="of no GPUs: ask for it with --gres"):
+        per_task("cpu=1,gres/nvme=1")

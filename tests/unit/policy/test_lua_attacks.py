@@ -56,10 +56,13 @@ def test_a_word_that_slurm_may_count_otherwise_is_refused(program: str, field: s
 
 
 def test_words_in_which_slurm_itself_writes_gpus_are_counted():
-    words = ["gres:gpu:1", "gres/gpu=1", "gres:gpu", "gres:gpu:a100:1", "gres/gpu:a100=1", "gres:gpu:1g.5gb:1",
-             "gres:gpu:2080ti", "gres:tmp_disk:1", "gres:none", "gres:gpu:a100:1,gres:gpu:h100:1",
-             "gres:tmp:1,gres:gpu:1,gres:tmp:1"]  # fmt: skip
-    assert all(admitted(plugin(), *(submission(USER, **SMALL, tres_per_job=word) for word in words)))
+    words = ["gres:gpu:1", "gres:gpu", "gres:gpu:a100:1", "gres:gpu:1g.5gb:1", "gres:gpu:2080ti",
+             "gres:gpu:a100:1,gres:gpu:h100:1"]  # fmt: skip
+    others = ["gres:tmp_disk:1", "gres:none", "gres:tmp:1,gres:gpu:1,gres:tmp:1"]
+    calls = [submission(USER, **SMALL, tres_per_job=word) for word in words]
+    assert all(admitted(plugin(), *calls, *(submission(USER, **SMALL, tres_per_node=word) for word in others)))
+    later = [submission(USER, **SMALL, tres_per_job=word) for word in ("gres/gpu=1", "gres/gpu:a100=1")]
+    assert all(admitted(f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {plugin()}", *later))
     many = ["gres:gpu:9", "gres/gpu=9", "gres:gpu:a100:9", "gres/gpu:a100=9", "gres:gpu:1g.5gb:9", "gres:gpu:1k"]
     assert not any(admitted(plugin(), *(submission(USER, **SMALL, tres_per_job=word) for word in many)))
 
@@ -286,7 +289,8 @@ def test_a_job_that_gets_the_gpus_of_a_whole_node_is_told_to_go_elsewhere_and_no
     (found,) = ask(plugin(None, most_gpus_per_node=16), [parts, submission(USER, **gpu)], silent=1)
     told = "".join(found.told)
     assert "gpus: 16 GPUs of a whole node, which this partition gives, are more than" in told
-    assert "name a partition that shares its nodes" in told and "write --gpus" not in told
+    assert "name a partition that shares its nodes" in told
+    assert "write --gpus" not in told
 
 
 def test_no_change_brings_a_job_to_whole_nodes_that_it_could_not_have_asked_for():

@@ -52,6 +52,11 @@ def test_of_more_nodes_in_a_list_than_are_asked_for_one_may_hold_all_tasks():
     assert admitted(plugin(), *(change(USER, record, req_nodes=names) for names in ("a1", "a1,a2"))) == [True, False]
 
 
+def of(sign: str, text: str) -> str:
+    """The plugin in a Slurm that writes `gres:gpu`, as 22.05 does, or `gres/gpu` as 24.11."""
+    return text if sign == ":" else f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {text}"
+
+
 @pytest.mark.parametrize("sign", [":", "/"])
 def test_gpus_in_a_change_are_written_as_this_slurm_writes_them(sign: str):
     other = ":/".replace(sign, "")
@@ -59,17 +64,14 @@ def test_gpus_in_a_change_are_written_as_this_slurm_writes_them(sign: str):
     for mark in ({}, {"admin_comment": TICKET.admin_comment}):
         record = HELD | {"tres_per_job": f"gres{sign}gpu:1"} | mark
         calls = [change(USER, record, tres_per_job=word) for word in words]
-        assert admitted(plugin(), *calls)[:4] == [True, False, False, False]
-    assert admitted(plugin(None), change(USER, HELD, tres_per_job=words[0])) == [False]
+        assert admitted(of(sign, plugin()), *calls)[:4] == [True, False, False, False]
+    assert admitted(of(sign, plugin(None)), change(USER, HELD, tres_per_job=words[0])) == [False]
 
 
 def test_a_word_for_gpus_in_large_letters_is_none_to_slurm():
     words = ["gres/gpu:1", "GRES/gpu:1", "Gres/gpu=1"]
-    assert admitted(plugin(), *(submission(USER, **SMALL, tres_per_task=word) for word in words)) == [
-        True,
-        False,
-        False,
-    ]
+    calls = [submission(USER, **SMALL, tres_per_task=word) for word in words]
+    assert admitted(of("/", plugin()), *calls) == [True, False, False]
 
 
 def counted(*asked: dict[str, object]) -> list[tuple[int, int, int]]:

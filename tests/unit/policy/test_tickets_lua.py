@@ -166,7 +166,8 @@ def test_beyond_its_ceilings_a_ticket_is_refused_and_not_spent(kind: Kind, field
     ],
 )  # fmt: skip
 def test_a_job_may_take_less_than_its_ticket(kind: Kind, fields: dict[str, object]):
-    answer = ask(kind.plugin, [large(kind.give(), **fields)])[0]
+    known = 'PARTS = { big = { name = "big" }, gpu = { name = "gpu" } }'
+    (answer,) = ask(kind.plugin, [known, large(kind.give(), **fields)], silent=1)
     assert (answer.code, answer.told) == (0, ())
 
 

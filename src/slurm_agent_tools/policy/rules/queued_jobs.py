@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
 from math import inf
 
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, waits_for
+from slurm_agent_tools.models.job_resources import chain_widths, claims, waits_for
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (
@@ -33,7 +32,7 @@ from slurm_agent_tools.units import UNLIMITED, ArraySpec, how_many
 
 # --- concurrent-jobs: how many of a user's jobs may run or wait at once -----------------------------------------------
 
-_LAST = 10**11  # above every id that Slurm can give
+_NAMED = 20  # active jobs that a remedy names and tries; who has more calls again
 
 _SEVERAL = "Runs of one script can be one array: --array=0-9%4 takes 4 slots, --array=0-9%1 takes 1."
 
@@ -77,7 +76,7 @@ def _remedy(plan: PlannedRequest, width: int, free: int, most: int) -> str:
     over = max(1, width - free)
     until = "until it has ended, then submit again."
     wait = "\n".join(f'wait_for_job with job_id="{job_id}" {until}' for job_id in ids[:over])
-    if not ids:
+    if not ids or over > _NAMED:
         wait = "Call get_status until enough of your jobs have ended, then submit again."
     others = [_listed(ids), *_followed(plan, ids, width, most), *([_SEVERAL] if width == 1 else [])]
     wait += f"\n{note(' '.join(others))}" if ids else ""
@@ -97,7 +96,8 @@ def _ends(job: Job) -> tuple[bool, float, int]:
 
 def _listed(ids: Sequence[str]) -> str:
     order = ", in the order in which their time limits end" if len(ids) > 1 else ""
-    return f"your active jobs are {', '.join(ids)}{order}."
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"your active jobs are {', '.join(ids[:_NAMED])}{more}{order}."
 
 
 def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -> list[str]:
@@ -107,12 +107,12 @@ def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -
         return ["By its dependency it may run beside those that it names: only the end of a whole job frees a slot."]
     if plan.live is None or stated is not None:
         return []
-    now = claims(plan.live.active)
-    others = plan.live.active_jobs - count_slots(now)  # submissions that the queue does not show yet
-    links = (Claim(_LAST, width, frozenset({int(job_id)})) for job_id in ids)
-    fits = (link for link in links if others + count_slots((*now, link)) <= most)
-    chosen = [job_id for link in islice(fits, 1) for job_id in link.after]
-    return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.' for job_id in chosen]
+    ends = chain_widths(claims(plan.live.active))
+    for job_id in ids[:_NAMED]:
+        taken = ends.get(int(job_id), 0)  # what follows already has no slot of its own to give
+        if plan.live.active_jobs - taken + max(taken, width) <= most:
+            return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.']
+    return []
 
 
 CONCURRENT_JOBS = Rule(

@@ -11,7 +11,7 @@ WORDS.` says what to do. What else is said follows a step on the same line, or i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,7 +21,7 @@ from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRe
 from slurm_agent_tools.models.shapes import Outcome
 from slurm_agent_tools.policy.document import Bands, Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.scripts.directive_lines import spelled, split
+from slurm_agent_tools.scripts.directive_lines import MAX_SHOWN, spelled, split
 
 Level = Literal["warn", "justify", "approve", "deny"]
 
@@ -114,8 +114,8 @@ def not_evaluated(message: str) -> Judgement:
 
 
 def proof(directives: Sequence[Directive]) -> tuple[Evidence, ...]:
-    """The lines of these options."""
-    return tuple(d.evidence for d in directives)
+    """The lines of these options, each once."""
+    return tuple(dict.fromkeys(d.evidence for d in directives))
 
 
 def reading_of(plan: PlannedRequest) -> ScriptReading:
@@ -233,7 +233,6 @@ def or_reason(measure: Measure, size: int, has: int) -> str:
 
 # --- The judgement over what a script was found to do -----------------------------------------------------------------
 
-
 _FINDING_SEVERITY: tuple[Outcome, ...] = ("warn", "justify", "approve", "deny")
 
 
@@ -348,18 +347,19 @@ def _short(text: str) -> str:
 
 
 def replace(directives: Sequence[Directive], *lines: str) -> str:
-    """How to put the exact `lines` in place of these options; without lines, how to delete them.
-
-    Other options on the same lines are kept.
-    """
+    """How to put the exact `lines`, or nothing, in place of these options; others on the same lines are kept."""
     stated = [d for d in directives if d.source != "pinned"]
     places = sorted({d.evidence for d in stated if d.source == "script"}, key=lambda place: place.line)
     given = dict(_argument(d, lines) for d in stated if d.source == "argument")
     new = [(name, value) for name, value in given.items() if value is not None]
     words = [call_again(*new[0], *new[1:])] if new else []
     words += [f"Call again without the argument {name}." for name, value in given.items() if value is None]
-    if places:
-        words.append(edit(places, [*_kept(places, {d.option for d in stated}), *lines]))
+    dropped = {d.option: None for d in stated}
+    if any(len(place.text) >= MAX_SHOWN for place in places):  # what stands behind is not known here
+        new_lines = " and ".join(f"`{line}`" for line in lines) or "nothing"
+        words.append(in_words(places, f"put {new_lines} in place of --{' and --'.join(dropped)}, and keep the rest"))
+    elif places:
+        words.append(edit(places, [*_kept(places, dropped), *lines]))
     elif not words and lines:
         words.append("\n".join(["Add:", *lines]))
     return both(*words)
@@ -374,7 +374,7 @@ def with_reason(directives: Sequence[Directive], line: str) -> str:
     return call_again(call[1], call[2], reason) if call else both(way, call_again(*reason))
 
 
-def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
+def _kept(places: Sequence[Evidence], dropped: Container[str]) -> list[str]:
     """What else stands on these lines, each as a line of its own, with its comment."""
     found = []
     for place in places:

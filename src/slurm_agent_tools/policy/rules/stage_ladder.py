@@ -59,7 +59,7 @@ def _untold(plan: PlannedRequest, problem: str) -> Judgement:
     message = f"Which configuration this job runs cannot be told: {problem}. {_WHY}"
     reading = reading_of(plan)
     lines = enumerate(reading.text.split("\n"), start=1)
-    stated = [Evidence(reading.path, number, line) for number, line in lines if line.startswith("#SMOKE")]
+    stated = [Evidence(reading.path, number, line[:300]) for number, line in lines if line.startswith("#SMOKE")][:20]
     if declared(reading.text).problem is not None:
         how = f"name numbers only, like `{FORM}`, and files inside the project"
         return Judgement("deny", message, "unknown", None, in_words(stated, how), stated)

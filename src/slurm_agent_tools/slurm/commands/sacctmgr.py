@@ -70,7 +70,7 @@ def _rows(done: Completed, width: int) -> list[list[str]]:
     sacct.check(done)
     if done.truncated:
         raise columns.garbled(done, "the answer is longer than can be read")
-    rows = [line.split("|", width - 1) for line in columns.text(done.stdout).splitlines() if line]
+    rows = [line.split("|", width - 1) for line in columns.text(done.stdout).split("\n") if line]
     for row in rows:
         if len(row) != width:
             raise columns.garbled(done, "|".join(row))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
@@ -33,13 +35,8 @@ def job_argv(job_id: JobId) -> list[str]:
 
 
 def all_jobs_argv() -> list[str]:
-    """All records of all jobs that the controller holds."""
-    return ["scontrol", "show", "job", "--details"]
-
-
-def none_there(done: Completed) -> bool:
-    """True when the controller holds no job at all."""
-    return unknown(done) or (done.exit_code == 0 and columns.text(done.stdout).startswith("No jobs in the system"))
+    """All records of all jobs that the controller holds, and before them how many they are."""
+    return ["scontrol", "show", "job", "--details", "--verbose"]
 
 
 def unknown(done: Completed) -> bool:
@@ -52,7 +49,7 @@ def unknown(done: Completed) -> bool:
 # in full, and the guard compares names, so nothing rests on it. Arguments stand behind Command= and may hold anything
 # too: what is before them is read from the front, what is behind them line by line, where the last one counts.
 # 26.05 puts a line with an id of its own behind the name and the line that submitted behind the arguments.
-_RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)")
+_RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)", re.ASCII)
 
 _OWNER = "\n   UserId="
 
@@ -63,6 +60,56 @@ _COMMAND, _SUBMITTED, _FOLDER = "\n   Command=", "\n   SubmitLine=", "\n   WorkD
 _OWN_ID = re.compile(r"\n   SLUID=\w+\Z")
 
 _LINE = re.compile(r"\n   ([A-Z][A-Za-z:/]*)=")
+
+_BEGIN = re.compile(r"(?:^|\n\n)JobId=(\d+)", re.ASCII)
+
+_COUNTED = re.compile(r"last_update_time=\S*, records=(\d+)\n", re.ASCII)
+
+_NODE_BY_NODE = frozenset({"Nodes", "Mem", "GRES"})
+
+
+def parse_details(done: Completed, base: int) -> tuple[Job, ...]:
+    """Those records of one job that no text in them can have made up. Raises SlurmUnreachable and SlurmGarbled.
+
+    A user may write whole records, with blank lines and all, into a comment. Of two with one number neither counts.
+    """
+    columns.check(done)
+    text = columns.text(done.stdout)
+    times = Counter(map(int, _BEGIN.findall(text)))
+    try:
+        found = [_job(block) for block in _records(text) if _plain(block)]
+    except (ValueError, KeyError) as error:
+        raise columns.garbled(done, str(error)) from error
+    return tuple(job for job in found if base in {job.job_id.base, job.raw_id} and times[job.raw_id or 0] == 1)
+
+
+def parse_every(done: Completed) -> tuple[Job, ...] | None:
+    """All jobs' records, but for those that cannot be read. Raises SlurmUnreachable and SlurmGarbled.
+
+    None where more begins like a record than Slurm printed: then nobody can tell which are its own.
+    """
+    columns.check(done)
+    text = columns.text(done.stdout)
+    counted = _COUNTED.match(text)
+    if done.truncated or counted is None:
+        raise columns.garbled(done, text[:300])
+    text = text[counted.end() :]
+    begins = [match.start() for match in _BEGIN.finditer(text)]
+    if len(begins) != int(counted[1]):
+        return None
+    found = []
+    for start, end in zip(begins, [*begins[1:], len(text)], strict=True):
+        block = text[start:end].lstrip("\n")
+        with suppress(ValueError, KeyError):  # what others write into a record of theirs refuses nobody an answer
+            found += [_job(block)] if _plain(block) else []
+    return tuple(found)
+
+
+def _plain(block: str) -> bool:
+    """Whether what stands before the command is told once. Else a text of its owner's looks like Slurm's own words."""
+    facts = block.partition(_OWNER)[2].partition(_COMMAND)[0]
+    names = [name for name in _FIELD.findall(facts) if name not in _NODE_BY_NODE]
+    return block.count(_OWNER) == 1 and len(names) == len(set(names))
 
 
 def parse_jobs(done: Completed) -> tuple[Job, ...]:
@@ -244,7 +291,7 @@ def parse_partitions(done: Completed) -> tuple[Partition, ...]:
     """Partitions without what their nodes have. Raises SlurmUnreachable and SlurmGarbled."""
     columns.check(done)
     try:
-        return tuple(_partition(line) for line in columns.text(done.stdout).splitlines() if line.strip())
+        return tuple(_partition(line) for line in columns.text(done.stdout).split("\n") if line.strip())
     except (ValueError, KeyError) as error:
         raise columns.garbled(done, str(error)) from error
 

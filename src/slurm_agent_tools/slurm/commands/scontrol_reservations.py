@@ -21,7 +21,7 @@ def argv() -> list[str]:
 def parse(done: Completed) -> tuple[Reservation, ...]:
     """One record each; those without a time are left out. Raises SlurmUnreachable and SlurmGarbled."""
     columns.check(done)
-    lines = [line for line in columns.text(done.stdout).splitlines() if line.startswith("ReservationName=")]
+    lines = [line for line in columns.text(done.stdout).split("\n") if line.startswith("ReservationName=")]
     try:
         found = [_reservation(dict(reversed(re.findall(r"(\w+)=(\S*)", line)))) for line in lines]  # first ones count
     except (ValueError, KeyError) as error:

@@ -76,7 +76,7 @@ def tickets_argv(user: str) -> list[str]:
 def parse_tickets(done: Completed) -> dict[str, int]:
     """The jobs that were let in with a ticket, by the ticket's number. Raises SlurmUnreachable and SlurmGarbled."""
     columns.check(done)
-    found = (_TICKET.fullmatch(line.strip()) for line in columns.text(done.stdout).splitlines())
+    found = (_TICKET.fullmatch(line.strip()) for line in columns.text(done.stdout).split("\n"))
     return {one[2]: int(one[1]) for one in found if one is not None}
 
 

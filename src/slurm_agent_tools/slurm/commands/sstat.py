@@ -30,7 +30,7 @@ def parse(done: Completed) -> tuple[StepUse, ...]:
         return ()
     columns.check(done)
     found = []
-    for line in columns.text(done.stdout).splitlines():
+    for line in columns.text(done.stdout).removesuffix("\n").split("\n"):
         try:
             found.append(_use(dict(zip(COLUMNS, line.split("|"), strict=True))))
         except ValueError as error:

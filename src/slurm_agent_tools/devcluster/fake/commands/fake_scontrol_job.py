@@ -25,7 +25,7 @@ _NEWEST = (26, 5)
 
 def show_job(session: Session, words: Sequence[str]) -> Answer:
     """One job with its parts, or all."""
-    rest = [word for word in words[3:] if word not in {"--details", "-d"}]
+    rest = [word for word in words[3:] if word not in {"--details", "-d", "--verbose"}]
     if any(word.startswith("-") for word in rest):
         raise UnknownCommand(words)
     slurm = session.slurm
@@ -33,7 +33,7 @@ def show_job(session: Session, words: Sequence[str]) -> Answer:
         known = slurm.known()
         jobs: Iterable[FakeJob] = known
         if not known:
-            return Answer("No jobs in the system\n")
+            return Answer(f"{_count(session, words, 0)}No jobs in the system\n")
     else:
         wanted = named_jobs(slurm, rest[0])
         jobs = list(wanted.jobs) or ([wanted.rest] if wanted.rest is not None and wanted.tasks else [])
@@ -41,7 +41,13 @@ def show_job(session: Session, words: Sequence[str]) -> Answer:
             if slurm.parts(int(rest[0].partition("_")[0].partition("+")[0])):
                 return Answer(f"Job {rest[0]} not found\n", code=1)
             return Answer(err="slurm_load_jobs error: Invalid job id specified\n", code=1)
-    return Answer("".join(_record(slurm, job) for job in _ordered(jobs)))
+    shown = _ordered(jobs)
+    return Answer(_count(session, words, len(shown)) + "".join(_record(slurm, job) for job in shown))
+
+
+def _count(session: Session, words: Sequence[str], number: int) -> str:
+    """The line that goes before the records where it was asked to tell more."""
+    return f"last_update_time={int(session.slurm.now)}, records={number}\n" if "--verbose" in words else ""
 
 
 def _ordered(jobs: Iterable[FakeJob]) -> list[FakeJob]:

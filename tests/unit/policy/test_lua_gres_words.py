@@ -1,0 +1,110 @@
+"""Words of gres, lists of partitions and memory, where Slurm reads, gives or looks at more than stands in one option."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.policy import lua_host
+from tests.unit.policy.lua_host import ask, change, submission
+from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
+
+from slurm_agent_tools.policy.for_others import TicketSource
+
+LATER = "slurm.ESLURM_INVALID_NODE_NAME = 2007 "
+"""In front of a plugin: a Slurm later than 22.05."""
+
+MUCH = SMALL | {"min_mem_per_node": 32768, "min_nodes": 1, "max_nodes": 1}
+SOURCES = pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+
+
+def gres_build_id(name: str) -> int:
+    """As Slurm's gres.c computes it."""
+    return sum(ord(letter) << 8 * (place % 4) for place, letter in enumerate(name)) % 2**32
+
+
+@SOURCES
+def test_names_that_slurm_takes_for_one_type_are_one_type(source: TicketSource | None):
+    """`--gpus=maaazaaaznmm:3,a100:1 --mem=64G` gave one GPU with 64G, since the last of both counts."""
+    assert gres_build_id("maaazaaaznmm") == gres_build_id("a100") != gres_build_id("h100")
+    assert gres_build_id("aaaafeee9999") == 0
+    words = [
+        "gres:gpu:maaazaaaznmm:1,gres:gpu:a100:1", "gres:gpu:a100:1,gres:gpu:maaazaaaznmm", "gres:gpu:aaaafeee9999:2",
+        "gres:gpu:h100:1,gres:gpu:a100:1", "gres:gpu:A100:1,gres:gpu:a100:1",
+    ]  # fmt: skip
+    calls = [submission(USER, **SMALL, tres_per_job=word) for word in words]
+    assert admitted(plugin(source), *calls) == [False, False, False, True, True]
+
+
+@SOURCES
+@pytest.mark.parametrize("field", ["tres_per_job", "tres_per_node", "gres"])
+def test_what_slurm_passes_over_is_no_gpu(source: TicketSource | None, field: str):
+    """Memory would be for GPUs that the job has not: 32G for none."""
+    words = [
+        "gres:gpu:2",
+        "gres/gpu:2",
+        "gres/gpu=2",
+        "gres/gpu:a100=2",
+        "gres:gpu=2",
+        "gres:gpu:a100=2",
+        "gpu:2",
+        "Gpu:2",
+    ]
+    calls = [submission(USER, **MUCH, **{field: word}) for word in words]
+    assert admitted(plugin(source), *calls) == [True, *[False] * 7]
+    assert admitted(LATER + plugin(source), *calls) == [True, True, True, True, True, True, False, False]
+
+
+@SOURCES
+def test_gres_that_are_no_gpus_are_asked_for_by_one_option(source: TicketSource | None):
+    """Of `nvme:3` of the job and `nvme:1` of each node Slurm makes three nodes, each with the GPUs of a node: twelve."""
+    gpus = SMALL | {"tres_per_node": "gres:gpu:1,gres:nvme:1"}
+    others = [{}, {"tres_per_job": "gres:nvme:3"}, {"tres_per_task": "gres:nvme:1"}, {"tres_per_task": "cpu:1"}]
+    assert admitted(plugin(source), *(submission(USER, **gpus, **other) for other in others)) == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024, "tres_per_node": "gres:nvme:1"}
+    assert admitted(plugin(source), change(USER, record, tres_per_job="gres:nvme:3")) == [False]
+
+
+def test_a_comma_in_a_constraint_is_another_factor():
+    many = ",".join(["(a|b)"] * 20)
+    calls = [submission(USER, **SMALL, features=text) for text in ("a,b,c", many)]
+    assert admitted(plugin(None), *calls) == [True, False]
+
+
+def test_a_job_that_would_be_started_again_is_told_so():
+    (found,) = ask(plugin(None), [submission(USER, **SMALL, bitflags=2**45)])
+    assert found.code != 0
+    assert found.told[0].startswith("auto-retry:")
+
+
+OF_MANY = {"gpu": {"name": "gpu", "max_share": 1}, "cpu": {"name": "cpu", "max_share": 1, "alternate": "hidden"}}
+
+
+@SOURCES
+def test_a_list_names_no_partition_that_is_not_told(source: TicketSource | None):
+    """With one that the user may not use, which gives whole nodes, Slurm gave 160 CPUs, 320G and 16 GPUs in the other."""
+    parts = f"PARTS = {lua_host.literal(OF_MANY)}"
+    names = ["gpu", "secret", "secret,gpu", "gpu,secret", "gpu,cpu", "cpu", "secret,secret"]
+    calls = [submission(USER, **SMALL, partition=name) for name in names]
+    told = ask(plugin(source), [parts, *calls], silent=1)
+    assert [one.code == 0 for one in told] == [True, True, False, False, False, True, False]
+    moves = [("secret", "gpu"), ("gpu", "gpu"), ("gpu", "gpu,secret"), ("gpu", "secret")]
+    record = {"min_cpus": 1, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
+    calls = [change(USER, record | {"partition": before}, partition=after) for before, after in moves]
+    told = ask(plugin(source), [parts, *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, True, False, False]
+
+
+def test_memory_that_is_kept_to_a_node_is_no_more_than_was_judged():
+    """Of two GPUs, each on a node of its own with four CPUs, each node was given the memory of both."""
+    job = {
+        "time_limit": 5, "min_nodes": 1, "ntasks_per_node": 1, "tres_per_job": "gres:gpu:2", "tres_per_node": "gres:gpu:1",
+        "cpus_per_tres": "gres:gpu:4", "min_mem_per_cpu": 4096, "pn_min_memory": 4096,
+    }  # fmt: skip
+    told = "local asked = slurm_job_submit slurm_job_submit = function(job, ...) local code = asked(job, ...)"
+    told += " job.comment = tostring(job.min_mem_per_node) return code end"
+    (found,) = ask(plugin(None), [told, submission(USER, **job)], silent=1)
+    assert (found.code, found.comment) == (0, "16384")
