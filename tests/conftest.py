@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis import settings
 from tests.system.faces import Place
 
 from slurm_agent_tools.devcluster import lifecycle, login_node, packages
@@ -22,6 +23,9 @@ from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.devcluster.login_node import LoginNode
 
 SLURM = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
+
+settings.register_profile("without a clock", deadline=None)  # else an example that takes 0.2 s on a busy machine fails
+settings.load_profile("without a clock")
 
 
 @pytest.hookimpl(wrapper=True)

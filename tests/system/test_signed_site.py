@@ -133,7 +133,7 @@ def test_check_tells_what_slurm_gives_past_a_ticket(site: SiteOnCluster):
     confs = [conf for conf in (etc / "slurm.conf", etc / "daemons.conf") if conf.exists()]
     before = [conf.read_text() for conf in confs]
     for conf, text in zip(confs, before, strict=True):
-        conf.write_text(f"{text}RequeueExit=42\nRequeueExitHold=43\nAllowSpecResourcesUsage=YES\n")
+        conf.write_text(f"{text}RequeueExit=42\nRequeueExitHold=43\nAllowSpecResourcesUsage=YES\nMaxMemPerCPU=99999\n")
     try:
         site.administrator("scontrol", "reconfigure")
         done = site.site("check", "--json")
@@ -142,7 +142,7 @@ def test_check_tells_what_slurm_gives_past_a_ticket(site: SiteOnCluster):
             conf.write_text(text)
         site.administrator("scontrol", "reconfigure")
     wrong = {one["about"]: one["says"] for one in json.loads(done.stdout)["findings"] if one["outcome"] == "wrong"}
-    assert set(wrong) == {"RequeueExit", "RequeueExitHold", "AllowSpecResourcesUsage"}
+    assert set(wrong) == {"RequeueExit", "RequeueExitHold", "AllowSpecResourcesUsage", "MaxMemPerCPU"}
     assert "runs again under its ticket" in wrong["RequeueExit"]
     assert done.returncode != 0
     assert site.site("check").returncode == 0

@@ -161,6 +161,9 @@ local function counted(get)
     cpus_per_gpu = positive(of_gpus(get("cpus_per_tres"))) or not positive(get("cpus_per_task")) and DEFAULT_CPUS_PER_GPU or 0,
     cpus_per_node = get("pn_min_cpus") or 0,
   }
+  if shape.of_node and shape.of_task and not shape.tasks_per_node then -- as Slurm itself does then (_test_gres_cnt of its gres.c)
+    shape.tasks_per_node = ceil(shape.of_node, shape.of_task)
+  end
   if shape.of_task and get("cpus_per_tres") and not positive(get("cpus_per_task")) then -- as sbatch writes them
     shape.cpus_per_task = math.max(1, shape.cpus_per_gpu * shape.of_task)
   end
@@ -188,6 +191,7 @@ local function counted(get)
     (shape.of_node or 0) * nodes, (shape.of_task or 0) * math.max(shape.tasks, nodes), -- each node has a task
     (shape.of_socket or 0) * nodes * shape.sockets)
   if gpus == 0 and shape.tasks_per_gpu and tasks then gpus = ceil(tasks, shape.tasks_per_gpu) end
+  if shape.of_job and shape.of_task and not tasks then gpus = math.max(gpus, shape.of_task * nodes) end -- a task on each
   shape.gpus = gpus
   if shape.tasks_per_gpu and (shape.of_job or shape.of_node) then
     shape.tasks = math.max(tasks or 0, shape.tasks_per_gpu * gpus)
@@ -488,6 +492,10 @@ local function check_together(found, get, shape)
       refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
     end
   end
+  local size, split = get("min_mem_per_node"), get("max_mem_per_cpu") or math.huge
+  if (shape.of_task or shape.tasks_per_gpu) and size and (size > split or size == 0 and split < math.huge) then -- 22.05
+    refuse(found, "gpus", "memory of a node brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; write --mem-per-gpu")
+  end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
   end
@@ -625,10 +633,20 @@ local function least_of(parts, names, reserved)
   return least
 end
 
--- The same request, which tells as well how many nodes the partitions give at least.
-local function at_least(get, least)
+-- The smallest MaxMemPerCPU of these partitions, in MB.
+local function split_of(parts, names, reserved)
+  local smallest = nil
+  for _, part in ipairs(partitions_of(parts, names, reserved)) do
+    smallest = math.min(smallest or math.huge, positive(part.max_mem_per_cpu) or smallest or math.huge)
+  end
+  return smallest
+end
+
+-- The same request, which tells as well how many nodes the partitions give at least, and the most memory of a CPU there.
+local function at_least(get, least, split)
   return function(field)
     if field == "least_nodes" then return least end
+    if field == "max_mem_per_cpu" then return split end
     return get(field)
   end
 end
@@ -681,6 +699,9 @@ local function adds_to_a_job(source)
   return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
 end
 
+-- squeue writes 24 letters for each to everybody who asks, and 4,000 jobs that wait for 800 are more than anybody reads.
+local MOST_DEPENDENCIES = 100
+
 local function check_flags(found, source)
   for place = 0, 52 do
     if place == EXPEDITED and has_flag(source, 2 ^ place) then
@@ -699,6 +720,9 @@ local function check_hidden(found, source)
   end
   if has_flag(source, ENFORCE_BINDING) then
     refuse(found, "directives", "--gres-flags=enforce-binding takes more CPUs than it shows; leave it out")
+  end
+  if select(2, string.gsub(stated(source, "dependency") or "", ":", "")) > MOST_DEPENDENCIES then
+    refuse(found, "dependency", string.format("waits for more than %d jobs; let one job wait for them", MOST_DEPENDENCIES))
   end
   if adds_to_a_job(source) then
     refuse(found, "dependency", "--dependency=expand adds to another job; ask for all of it in one job")
@@ -771,7 +795,8 @@ local function reader_of(job)
 end
 
 local function asked_of(job, parts)
-  return at_least(reader_of(job), least_of(parts, stated(job, "partition"), stated(job, "reservation")))
+  local names, reserved = stated(job, "partition"), stated(job, "reservation")
+  return at_least(reader_of(job), least_of(parts, names, reserved), split_of(parts, names, reserved))
 end
 
 -- The largest MaxNodes of the partitions of a job: with more in it the job waits there for ever.

@@ -153,6 +153,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
         ("RequeueExit", {"RequeueExit": "100"}, "runs again under its ticket"),
         ("RequeueExitHold", {"RequeueExitHold": "101"}, "runs again under its ticket"),
         ("AllowSpecResourcesUsage", {"AllowSpecResourcesUsage": "Yes"}, "whole nodes"),
+        ("MaxMemPerCPU", {"MaxMemPerCPU": "4096"}, "told of those of partitions alone"),
         ("SelectTypeParameters", {"SelectTypeParameters": "CR_SOCKET_MEMORY"}, "whole sockets"),
     ],
 )
@@ -182,6 +183,7 @@ def test_a_controller_that_is_set_up_is_told_by_one_line(site: Installation, slu
     slurm["scontrol"] = settings(
         JobSubmitPlugins="lua", SlurmUser=f"{site.config.slurm_user}(0)", PrivateData="none",
         SLURM_CONF=str(site.config.plugin.parent / "slurm.conf"), RequeueExit="(null)", AllowSpecResourcesUsage="No",
+        MaxMemPerCPU="UNLIMITED",
     )  # fmt: skip
     names = [one.about for one in site_check.findings(site)]
     assert names[-3:] == ["controller", "partitions", "a trial ticket"]

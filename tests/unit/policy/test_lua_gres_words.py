@@ -6,6 +6,7 @@ import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
+from tests.unit.policy.test_lua_measured import counted
 
 from slurm_agent_tools.policy.for_others import TicketSource
 
@@ -108,3 +109,37 @@ def test_memory_that_is_kept_to_a_node_is_no_more_than_was_judged():
     told += " job.comment = tostring(job.min_mem_per_node) return code end"
     (found,) = ask(plugin(None), [told, submission(USER, **job)], silent=1)
     assert (found.code, found.comment) == (0, "16384")
+
+
+@SOURCES
+def test_memory_of_a_node_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: TicketSource | None):
+    """With MaxMemPerCPU=1024 22.05 made 16 CPUs of 16G, and of these the tasks: eight GPUs of four."""
+    limits = {"mmc": {"name": "mmc", "max_mem_per_cpu": 1024}, "gpu": {"name": "gpu"}}
+    job = {"time_limit": 5, "num_tasks": 2, "min_cpus": 4, "cpus_per_task": 2, "tres_per_task": "gres:gpu:1"}
+    job |= {"min_nodes": 1, "max_nodes": 1}
+    node, gpu = {"min_mem_per_node": 8192, "pn_min_memory": 8192}, {"mem_per_tres": "gres:gpu:8192"}
+    few = {"min_mem_per_node": 1024, "pn_min_memory": 1024}
+    asked = [("mmc", node), ("mmc", gpu), ("mmc", few), ("gpu", node), ("gpu,mmc", node)]
+    calls = [submission(USER, **job, **memory, partition=name) for name, memory in asked]
+    told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, True, True, True, False]
+
+
+def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_them():
+    """By programs of their own: twelve GPUs of four on three nodes, and twice the CPUs of what was counted."""
+    job = {"time_limit": 5, "min_nodes": 3, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:4"}
+    job |= {"min_mem_per_node": 1024, "pn_min_memory": 1024}
+    assert admitted(plugin(None), submission(USER, **job), submission(USER, **job | {"min_nodes": 1})) == [False, True]
+    node = {
+        "min_nodes": 2,
+        "max_nodes": 2,
+        "min_cpus": 1,
+        "tres_per_node": "gres:gpu:4",
+        "tres_per_task": "gres:gpu:2",
+    } | {"min_mem_per_cpu": 1024}
+    assert counted(node) == [(8, 4, 2)]
+
+
+def test_a_job_waits_for_a_hundred_others_at_most():
+    calls = [submission(USER, **SMALL, dependency="after" + ":1" * many) for many in (100, 101)]
+    assert admitted(plugin(None), *calls) == [True, False]

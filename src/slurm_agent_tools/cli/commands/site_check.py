@@ -240,14 +240,18 @@ _AGAIN = "a job that ends so runs again under its ticket, which the plugin is no
 
 _WHOLE = "--core-spec and --thread-spec give a job whole nodes, which the plugin is told from 26.05 on"
 
-_PAST = {"RequeueExit": _AGAIN, "RequeueExitHold": _AGAIN, "AllowSpecResourcesUsage": _WHOLE}
+_UNTOLD = "the plugin is told of those of partitions alone; write it with these, as with PartitionName=DEFAULT"
+
+_PAST = {
+    "RequeueExit": _AGAIN, "RequeueExitHold": _AGAIN, "AllowSpecResourcesUsage": _WHOLE, "MaxMemPerCPU": _UNTOLD,
+}  # fmt: skip
 
 
 def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
     """What slurm.conf gives to jobs past the ceilings of their tickets."""
     for name, why in _PAST.items():
         value = told.get(name.lower(), "")
-        if value.lower() not in {"", "no", "0"}:
+        if value.lower() not in {"", "no", "0", "unlimited"}:
             mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
             yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
     kinds = told.get("selecttypeparameters", "")
