@@ -601,6 +601,13 @@ local function check_mixed(found, parts, names)
   end
 end
 
+-- Of a list of reservations without a partition Slurm looks at those of all, and whole nodes stay (measured on 22.05).
+local function check_reservations(found, job)
+  if string.find(stated(job, "reservation") or "", ",", 1, true) and stated(job, "partition") == nil then
+    refuse(found, "partition", "name the partition: with a list of reservations it may be any")
+  end
+end
+
 -- Of these, the one that gives whole nodes (its max_share is 0 with OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of
 -- 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a node there, whatever it asks for.
 local function whole_nodes_of(parts, names, reserved)
@@ -882,6 +889,7 @@ local function judge_submission(job, parts)
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
   check_mixed(found, parts, get("partition"))
+  check_reservations(found, job)
   check_memory(found, get, shape)
   check_gpus(found, shape)
   check_sockets(found, get)
@@ -1037,6 +1045,10 @@ local function check_moved(found, job, record, parts)
   end
   if string.find(stated(job, "reservation") or "", ",", 1, true) then
     refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
+  end
+  local size, split = stated(record, "min_mem_per_node"), split_of(parts, elsewhere or "") or math.huge
+  if of_gpus(stated(record, "tres_per_task")) and size and not of_each_gpu(record) and (size > split or size == 0 and split < math.huge) then
+    refuse(found, "gpus", "memory of a node brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; " .. SUBMIT_AGAIN)
   end
 end
 

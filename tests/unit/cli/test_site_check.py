@@ -147,6 +147,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
     [
         ("controller", {"JobSubmitPlugins": "(null)"}, "JobSubmitPlugins="),
         ("controller", {"JobSubmitPlugins": "throttle"}, "JobSubmitPlugins=throttle"),
+        ("controller", {"JobSubmitPlugins": "lua,all_partitions"}, "JobSubmitPlugins=lua,all_partitions"),
         ("SlurmUser", {"SlurmUser": "other(901)"}, "is other, not"),
         ("plugin's folder", {"SLURM_CONF": "/elsewhere/slurm.conf"}, "does not lie beside it"),
         ("PrivateData", {"PrivateData": "accounts,jobs"}, "hides the users' jobs"),

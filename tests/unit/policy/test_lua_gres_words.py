@@ -123,6 +123,10 @@ def test_memory_of_a_node_with_gpus_of_tasks_is_refused_where_memory_brings_cpus
     calls = [submission(USER, **job, **memory, partition=name) for name, memory in asked]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
     assert [one.code == 0 for one in told] == [False, True, True, True, False]
+    record = job | {"partition": "gpu", "max_nodes": 1}
+    calls = [change(USER, record | memory, partition="mmc") for memory in (node, few)]
+    told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, True]
 
 
 def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_them():

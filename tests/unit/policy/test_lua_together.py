@@ -129,6 +129,12 @@ def test_a_list_of_reservations_moves_no_job():
     assert admitted(plugin(None), *calls, flagged) == [False, True, False]
 
 
+def test_with_a_list_of_reservations_a_job_names_its_partition():
+    """Slurm looked at the partitions of both, and whole nodes of the one stayed in the other: 32 CPUs and four GPUs."""
+    asked = [{"reservation": "ra,rb"}, {"reservation": "ra,rb", "partition": "gpu"}, {"reservation": "ra"}]
+    assert admitted(plugin(None), *(submission(USER, **SMALL, **one) for one in asked)) == [False, True, True]
+
+
 @pytest.mark.parametrize(("more", "good"), [({}, False), ({"partition": "cpu"}, True)])
 def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: dict[str, str], good: bool):
     """Without one the job came into the reservation's partition: 64 CPUs and 128G for a ticket of one CPU and 2G."""

@@ -212,8 +212,8 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
         yield SiteFinding("controller", "not known", "scontrol show config does not answer here")
         return
     plugins = told.get("jobsubmitplugins", "")
-    loads = "lua" in re.split(r"[,\s]+", plugins.lower())
-    line = f"JobSubmitPlugins=lua in slurm.conf, then: scontrol reconfigure (it says {plugins or 'nothing'})"
+    loads = re.split(r"[,\s]+", plugins.lower())[-1] == "lua"  # what a later one writes nobody judges
+    line = f"JobSubmitPlugins=lua as the last one in slurm.conf, then: scontrol reconfigure (it says {plugins or 'none'})"
     yield SiteFinding("controller", "ok" if loads else "wrong", f"JobSubmitPlugins={plugins}", line)
     user = told.get("slurmuser", "").partition("(")[0]
     if user and user != site.config.slurm_user:
