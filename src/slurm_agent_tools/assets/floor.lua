@@ -852,6 +852,11 @@ for _, field in ipairs({ "partition", "qos", "account", "licenses", "reservation
   LONGEST[field] = 1024
 end
 
+-- `scontrol show job` prints these as they are, so that a line in them looks like a line, or a job, of Slurm's own.
+local ON_ONE_LINE = {
+  "comment", "name", "wckey", "std_in", "std_out", "std_err", "work_dir", "mail_user", "licenses", "features", "network",
+}
+
 -- Names of nodes in one list, and of one user's lists in a second: for each that it does not know Slurm writes two lines, and
 -- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before.
 local MOST_NAMES, MOST_IN_A_SECOND = 5000, 20000
@@ -870,6 +875,11 @@ local function check_length(job, uid)
     local text = job[field]
     if type(text) == "string" and #text > most then
       return { { rule = "directives", text = string.format("%s is longer than %d letters", field, most) } }
+    end
+  end
+  for _, field in ipairs(ON_ONE_LINE) do
+    if string.find(job[field] or "", "%c") then
+      return { { rule = "directives", text = field .. " has a line break, or another letter that is none; leave it out" } }
     end
   end
   if string.find(job.partition or "", "^[,%s]+$") then -- to 26.05 the default one (measured)

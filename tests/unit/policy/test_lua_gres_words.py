@@ -147,3 +147,15 @@ def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_t
 def test_a_job_waits_for_a_hundred_others_at_most():
     calls = [submission(USER, **SMALL, dependency="after" + ":1" * many) for many in (100, 101)]
     assert admitted(plugin(None), *calls) == [True, False]
+
+
+@SOURCES
+def test_no_text_of_a_job_looks_like_another_line_of_slurms(source: TicketSource | None):
+    """Other users' tools read a record of a job that a comment held as one of Slurm's own."""
+    calls = [submission(USER, **SMALL, **{field: "a\nb"}) for field in ("comment", "name", "work_dir", "std_out")]
+    calls += [
+        change(USER, {}, comment="a\n\nJobId=3"),
+        submission(USER, **SMALL, name="ä b"),
+        change(USER, {}, comment="a b"),
+    ]
+    assert admitted(plugin(source), *calls) == [False, False, False, False, False, True, True]
