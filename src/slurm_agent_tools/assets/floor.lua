@@ -465,6 +465,12 @@ local function check_range(found, get, shape)
   end
 end
 
+-- Whether Slurm makes CPUs of the memory where this is the most of a CPU: memory of each GPU counts as that of a node then.
+local function brings_cpus(get, split)
+  local node = get("min_mem_per_node")
+  return split ~= nil and get("min_mem_per_cpu") == nil and (node == nil or node == 0 or node > split)
+end
+
 -- Options and fields of which Slurm gives more together than is counted of each (measured, in the versions that stand
 -- behind them). Tasks for each GPU beside GPUs for each task, and more CPUs, only a program of its own asks for.
 local function check_together(found, get, shape)
@@ -492,9 +498,8 @@ local function check_together(found, get, shape)
       refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
     end
   end
-  local size, split = get("min_mem_per_node"), get("max_mem_per_cpu") or math.huge
-  if (shape.of_task or shape.tasks_per_gpu) and size and (size > split or size == 0 and split < math.huge) then -- 22.05
-    refuse(found, "gpus", "memory of a node brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; write --mem-per-gpu")
+  if (shape.of_task or shape.tasks_per_gpu) and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05
+    refuse(found, "gpus", "memory brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; ask with --gpus-per-node")
   end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
@@ -1056,9 +1061,8 @@ local function check_moved(found, job, record, parts)
   if string.find(stated(job, "reservation") or "", ",", 1, true) then
     refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
   end
-  local size, split = stated(record, "min_mem_per_node"), split_of(parts, elsewhere or "") or math.huge
-  if of_gpus(stated(record, "tres_per_task")) and size and not of_each_gpu(record) and (size > split or size == 0 and split < math.huge) then
-    refuse(found, "gpus", "memory of a node brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; " .. SUBMIT_AGAIN)
+  if of_gpus(stated(record, "tres_per_task")) and brings_cpus(after(job, record), split_of(parts, elsewhere or "")) then
+    refuse(found, "gpus", "memory brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; " .. SUBMIT_AGAIN)
   end
 end
 

@@ -112,7 +112,7 @@ def test_memory_that_is_kept_to_a_node_is_no_more_than_was_judged():
 
 
 @SOURCES
-def test_memory_of_a_node_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: TicketSource | None):
+def test_memory_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: TicketSource | None):
     """With MaxMemPerCPU=1024 22.05 made 16 CPUs of 16G, and of these the tasks: eight GPUs of four."""
     limits = {"mmc": {"name": "mmc", "max_mem_per_cpu": 1024}, "gpu": {"name": "gpu"}}
     job = {"time_limit": 5, "num_tasks": 2, "min_cpus": 4, "cpus_per_task": 2, "tres_per_task": "gres:gpu:1"}
@@ -122,11 +122,11 @@ def test_memory_of_a_node_with_gpus_of_tasks_is_refused_where_memory_brings_cpus
     asked = [("mmc", node), ("mmc", gpu), ("mmc", few), ("gpu", node), ("gpu,mmc", node)]
     calls = [submission(USER, **job, **memory, partition=name) for name, memory in asked]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
-    assert [one.code == 0 for one in told] == [False, True, True, True, False]
+    assert [one.code == 0 for one in told] == [False, False, True, True, False]
     record = job | {"partition": "gpu", "max_nodes": 1}
-    calls = [change(USER, record | memory, partition="mmc") for memory in (node, few)]
+    calls = [change(USER, record | memory, partition="mmc") for memory in (node, gpu, few)]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
-    assert [one.code == 0 for one in told] == [False, True]
+    assert [one.code == 0 for one in told] == [False, False, True]
 
 
 def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_them():
