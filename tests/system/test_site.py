@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
-from tests.system.site_service import AGENTS, SiteOnCluster
+from tests.system.faces import Place
+from tests.system.site_service import AGENTS, SiteOnCluster, wait
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/administrators.md").read_text(encoding="utf-8")
 SMALL = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100M\n#SBATCH --time=5\n#SBATCH --output=out.txt\n{more}echo ran\n"
@@ -43,3 +45,33 @@ def test_a_job_of_an_agents_account_runs_by_the_services_ticket_and_is_refused_w
     shown = place.slurm("scontrol", "show", "job", reply["job_id"])
     assert "ticket=" not in shown
     assert re.search(r"AdminComment=[0-9a-f]{32}:uid=", shown)
+
+
+def test_a_job_behind_all_tasks_of_a_job_that_is_no_array_counts_by_itself(site_service: SiteOnCluster):
+    """Slurm lifts such a dependency at once, so that it would run beside as many as may."""
+    place = site_service.another()
+    (place.project / "job.sh").write_text(AGENT.replace("echo ran", "sleep 300"))
+    place.own()
+    place.cli("get_status", "--no-cache")
+    sent = [place.cli("submit_job", "--script=job.sh", f"--job-name=one-{number}") for number in range(3)]
+    assert [reply["status"] for _, reply in sent] == ["submitted"] * 3, sent
+    last = sent[-1][1]["job_id"]
+
+    for word in ("_*", "_0"):
+        _, reply = place.cli("submit_job", "--script=job.sh", f"--dependency=afterany:{last}{word}", "--job-name=more")
+        told = {one["id"]: one["outcome"] for one in reply["decision"]["rules"]}
+        assert (reply["status"], told["concurrent-jobs"], told["dependency"]) == ("blocked", "deny", "deny"), reply
+        words = ("--partition=cpu", "--mem=100M", "--time=1", f"--dependency=afterany:{last}{word}")
+        bare = place.slurm("sbatch", "--parsable", *words, "--wrap=sleep 60")
+        wait(partial(runs, place, bare), "a job that Slurm lets run beside the one that it names")
+        assert runs(place, last)
+        place.slurm("scancel", bare)
+
+    _, reply = place.cli("submit_job", "--script=job.sh", f"--dependency=afterany:{last}", "--job-name=more")
+    assert reply["status"] == "submitted", reply
+    assert f"Dependency=afterany:{last}(unfulfilled)" in place.slurm("scontrol", "show", "job", reply["job_id"])
+    site_service.clear()
+
+
+def runs(place: Place, job: str) -> bool:
+    return place.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T %E") == "RUNNING (null)"

@@ -60,7 +60,7 @@ _SETTINGS_FOLDER = re.compile(r"conf|cfg|setting|param|recipe", re.IGNORECASE)
 _MATCHES, _MATCHES_THERE, _DEPTH = 200, 40, 3
 
 _MOST_LOOKS, _AT_ONCE = 1_000_000, 100
-"""Words times folders that are compared in one search, and after how many others of this process get their turn."""
+"""Words times folders that are compared in one search; after how many others get their turn, and names in a thread."""
 
 _LARGE = 2**14
 """Signs of a text that is searched beside the event loop."""
@@ -119,14 +119,8 @@ class _Search:
     """One search through the project where the job runs."""
 
     def __init__(
-        self,
-        files: Files,
-        root: str,
-        reading: ScriptReading,
-        args: Sequence[str],
-        *,
-        far: bool,
-    ) -> None:
+        self, files: Files, root: str, reading: ScriptReading, args: Sequence[str], *, far: bool
+    ) -> None:  # fmt: skip
         self.files, self.root, self.reading, self.args, self.far = files, root, reading, args, far
         self.lengths: tuple[str, ...] = ()
         self.work = posixpath.normpath(posixpath.join(self.root, reading.request.chdir or ""))
@@ -147,9 +141,7 @@ class _Search:
         declared, anew = await computed(stages.declared, text), await computed(self._anew, text)
         self.lengths = declared.lengths
         logs = [path for path in (request.output, request.error) if path]
-        self.written = anew | {
-            self._place(w, folder) for w in (*declared.writes, *logs) for folder in (self.work, self.root)
-        }
+        self.written = anew | {self._place(w, one) for w in (*declared.writes, *logs) for one in (self.work, self.root)}
         self.asked.add(posixpath.join(self.root, self.reading.path))
         followed = [posixpath.join(self.root, path) for path in (*self.reading.files, *self.reading.settings)]
         for path in followed:
@@ -173,8 +165,7 @@ class _Search:
         if declared.writes:
             self.found[WRITES] = InputFile(0, " ".join(sorted(declared.writes)))
         if self.told:
-            said = [f"{name}={self._said(name)}" for name in sorted(self.told)]
-            self.found[TOLD] = InputFile(0, " ".join(said))
+            self.found[TOLD] = InputFile(0, " ".join(f"{name}={self._said(name)}" for name in sorted(self.told)))
         return self.found
 
     async def _python(self, content: str, folder: str) -> None:
@@ -275,8 +266,8 @@ class _Search:
         """The files of a pattern, where they are settings, code or tables."""
         if pattern.lower().endswith(_OF_PATTERNS) and not input_words.is_filled_in(folder.removeprefix(self.root)):
             names = await self._names(folder)
-            await self._looks(1 + len(names) // 10)
-            found = sorted(filter(re.compile(translate(pattern)).match, names))
+            await self._looks(1 + len(pattern) * (len(names) + 100) // 100)
+            found = await computed(partial(_fitting, pattern), names)
             for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
                 await self._look(posixpath.join(folder, name), named=True, needed=False)
 
@@ -332,10 +323,17 @@ class _Search:
 
 _Found = TypeVar("_Found")
 
+_Text = TypeVar("_Text", str, frozenset[str])
 
-async def computed(find: Callable[[str], _Found], text: str) -> _Found:
-    """What is found in a text, beside the event loop where it is long."""
-    return await to_thread.run_sync(find, text) if len(text) > _LARGE else find(text)
+
+async def computed(find: Callable[[_Text], _Found], text: _Text) -> _Found:
+    """What is found in a text or in names, beside the event loop where they are long."""
+    large = len(text) > (_LARGE if isinstance(text, str) else _AT_ONCE)
+    return await to_thread.run_sync(find, text) if large else find(text)
+
+
+def _fitting(pattern: str, names: frozenset[str]) -> list[str]:
+    return sorted(filter(re.compile(translate(pattern)).match, names))
 
 
 # --- Stage 0: the manifest of a script, and the project's own check ---------------------------------------------------

@@ -296,6 +296,14 @@ class JobView:
         """True when it ended, and every part of it."""
         return not any(part.active or part.state == "UNKNOWN" for part in (self.job, *self.tasks))
 
+    def holds_task(self, task: str) -> bool:
+        """Whether the controller holds this task of an array, or with `*` any."""
+        held = [part.job_id for part in (self.job, *self.tasks) if {"squeue", "scontrol"} & set(part.sources)]
+        if task == "*":
+            return any(one.task is not None or one.tasks is not None for one in held)
+        wanted = JobId(self.job.job_id.base, task=int(task))
+        return any(one != one.whole and one.belongs_to(wanted) for one in held)
+
 
 def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
     """Records by the number of their job; by the own number of a task or component that part."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -141,18 +141,22 @@ def _spread(allowed: Sequence[Resources], now: Resources) -> float:
 
 # --- How many of a caller's jobs count at once: arrays by their width, chains once ------------------------------------
 
-_WAITED_FOR = re.compile(r"(?:afterok|afterany|afternotok|afterburstbuffer):([^,?]+)")
+_WAITED_FOR = re.compile(r"(?:afterok|afterany|afterburstbuffer):([^,?]+)")
 
-_PARENT = re.compile(r"(\d{1,10})(?:_\*)?(?:\([a-z]+\))?", re.ASCII)  # no job of Slurm's has a longer number
+_PARENT = re.compile(r"(\d{1,10})(_\*)?(?:\([a-z]+\))?", re.ASCII)  # no job of Slurm's has a longer number
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One submission's claim: `width` tasks at once, after the end of the jobs `after`."""
+    """One submission's claim: `width` tasks at once, after the end of the jobs `after`.
+
+    `parts`: by what it has more than one row, or would have: tasks of an array, or components of a het job.
+    """
 
     base: int
     width: int
     after: frozenset[int] = frozenset()
+    parts: Literal["tasks", "components"] | None = None
 
 
 def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
@@ -161,24 +165,34 @@ def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
     for job in jobs:
         if job.active:
             rows[job.job_id.base].append(job)
-    return tuple(_claim(base, group) for base, group in sorted(rows.items()))
+    ids = [job.job_id for group in rows.values() for job in group]
+    arrays = {one.base for one in ids if one.task is not None or one.tasks is not None}
+    return tuple(_claim(base, group, arrays) for base, group in sorted(rows.items()))
 
 
-def waits_for(dependency: str | None) -> frozenset[int]:
-    """Base ids of the jobs whose whole end a dependency waits for, as sbatch takes it or squeue prints it.
+def waits_for(dependency: str | None, arrays: Container[int]) -> frozenset[int]:
+    """Base ids of the jobs whose whole end a dependency surely waits for, as sbatch takes it or squeue prints it.
 
     Of alternatives (`?`) one is enough; a task or a component ends while others of its job run on; with aftercorr each
-    task follows another task: such a job may run beside what it names.
+    task follows another task; afternotok is met by a job that is held in SPECIAL_EXIT and may go on; and what names all
+    tasks (`7_*`) of a job that is none of `arrays` is lifted at once: such a job may run beside what it names.
     """
     if not dependency or "?" in dependency:
         return frozenset()
     items = [item for listed in _WAITED_FOR.findall(dependency) for item in listed.split(":")]
-    return frozenset(int(match[1]) for match in map(_PARENT.fullmatch, items) if match is not None)
+    found = [(int(match[1]), match[2]) for match in map(_PARENT.fullmatch, items) if match is not None]
+    return frozenset(base for base, tasks in found if tasks is None or base in arrays)
 
 
 def named_jobs(dependency: str | None) -> frozenset[int]:
     """Base ids of every job that a dependency names, whatever it waits for."""
     return frozenset(int(found) for found in re.findall(r":(\d{1,10})(?!\d)", dependency or "", re.ASCII))
+
+
+def named_tasks(dependency: str | None) -> frozenset[tuple[int, str]]:
+    """Every task that a dependency names, with the base id of its array; `*` for all of them."""
+    found = re.findall(r":(\d{1,10})_(\*|\d{1,9}(?!\d))", dependency or "", re.ASCII)
+    return frozenset((int(base), task) for base, task in found)
 
 
 def count_slots(claimed: Sequence[Claim]) -> int:
@@ -194,14 +208,16 @@ def count_slots(claimed: Sequence[Claim]) -> int:
 def chain_widths(claimed: Sequence[Claim]) -> dict[int, int]:
     """The slots of each chain of jobs, by the one at its end: whoever waits for that one takes them over."""
     ends: dict[int, int] = {}
+    split = {claim.base for claim in claimed if claim.parts == "components"}  # Slurm waits for the first one alone
     for claim in sorted(claimed, key=lambda item: item.base):
         # Ids grow with time, so a parent is always older: links can never form a ring.
-        free = [parent for parent in claim.after if parent in ends]
+        free = [parent for parent in claim.after if parent in ends and parent not in split]
         ends[claim.base] = max(claim.width, ends.pop(min(free)) if free else 0)
     return ends
 
 
-def _claim(base: int, rows: list[Job]) -> Claim:
+def _claim(base: int, rows: list[Job], arrays: Container[int]) -> Claim:
+    """Tasks can be made to wait each by itself: the array waits for what all of its rows wait for."""
     width, limit, started = 0, None, 0
     for job in rows:
         started += job.state != "PENDING" and job.job_id.component in {None, 0}
@@ -211,9 +227,11 @@ def _claim(base: int, rows: list[Job]) -> Claim:
             limit = spec.limit or limit
         elif job.job_id.component in {None, 0}:
             width += 1
-    after = frozenset[int]().union(*(waits_for(job.dependency) for job in rows))
+    after = frozenset[int].intersection(*(waits_for(job.dependency, arrays) for job in rows))
+    split = any(job.job_id.component is not None for job in rows)
     # A throttle that is made less ends no task: those that run count each.
-    return Claim(base, max(1, started, width if limit is None else min(width, limit)), after)
+    width = max(1, started, width if limit is None else min(width, limit))
+    return Claim(base, width, after, "components" if split else "tasks" if base in arrays else None)
 
 
 def reserved(widths: Iterable[int]) -> tuple[Claim, ...]:

@@ -292,11 +292,11 @@ def gpus(text: str) -> int:
     return gres(",".join(f"gpu:{item}" for item in text.split(","))) or 0
 
 
-_ITEM = re.compile(r"(?:gres[:/])?(?P<name>[A-Za-z_][\w.-]*)(?P<rest>.*)", re.IGNORECASE)
+_ITEM = re.compile(r"(?:gres[:/])?(?P<name>[A-Za-z_][\w.-]*+)(?P<rest>.*)", re.IGNORECASE)
 
 _COUNT = re.compile(r"(\d{1,6})([kmg]?)", re.IGNORECASE)
 
-_TYPE = re.compile(r"(?!\d+[kmgtp](?:i?b)?$)(?:[A-Za-z_][\w.-]*|\d[\w.-]*[A-Za-z_][\w.-]*)", re.IGNORECASE)
+_TYPE = re.compile(r"(?!\d+[kmgtp](?:i?b)?$)(?:[A-Za-z_][\w.-]*|\d(?=[\w.-]*[A-Za-z_])[\w.-]+)", re.IGNORECASE)
 """Not what Slurm reads as a number with a unit: `8kb` is 8000 GPUs, and a number that is long enough overflows."""
 
 

@@ -145,8 +145,8 @@ def _memory_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]
     wanted = min(policy.defaults.memory, bands.free)
     if gpus and chosen and all(partition.exclusive for partition in chosen):
         # A site's plugin lets no other option in there.
-        known = (size for one in chosen for size in (wanted * (one.gpus_per_node or 1), _node_memory(one)) if size)
-        least = min(known)
+        fewest = ((one, one.gpus_per_node_min or one.gpus_per_node or 1) for one in chosen)  # by which it is judged
+        least = min(size for one, gpus in fewest for size in (wanted * gpus, _node_memory(one)) if size)
         return Pin(f"--mem={format_memory(least // _MIB * _MIB)}", "no memory stated, and the nodes are given whole")
     has = min((_share(request, partition, gpus) for partition in chosen if _node_memory(partition)), default=wanted)
     size = min(wanted, has)

@@ -67,8 +67,10 @@ def ceilings(
     if request.find("exclusive") and request.memory_per_node is None:  # as over_shares of the plugin
         hint = "Write #SBATCH --mem."
         raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
-    numbers = resolve(replace(request, partition=None), {anywhere.name: anywhere})  # counted alike wherever it may run
     shape = geometry(request, anywhere)
+    # Counted alike wherever it may run; memory of a whole node by the GPUs that are asked for, as in the plugin.
+    worst = replace(anywhere, gpus_per_node_min=shape.fewest_gpus)
+    numbers = resolve(replace(request, partition=None), {worst.name: worst})
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))

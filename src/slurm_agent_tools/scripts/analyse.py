@@ -197,11 +197,11 @@ def _read_module(state: ReadingState, source: TextToRead) -> None:
 
 
 def _read_shell(state: ReadingState, source: TextToRead, content: bytes) -> Generator[Need, Answer, None]:
-    tree = yield NeedShell(content, "bash", source.file, source.line)
+    tree = yield NeedShell(content, "bash", source.file, source.line, behind=state.todo)
     if isinstance(tree, str) and for_bash(content) != content:
-        tree = yield NeedShell(for_bash(content), "bash", source.file, source.line)
+        tree = yield NeedShell(for_bash(content), "bash", source.file, source.line, behind=state.todo)
     if isinstance(tree, str) and source.lines[0].startswith("#!") and "zsh" in source.lines[0]:
-        tree = yield NeedShell(for_bash(content), "zsh", source.file, source.line)
+        tree = yield NeedShell(for_bash(content), "zsh", source.file, source.line, behind=state.todo)
     if not isinstance(tree, dict):
         line, why = refused(str(tree))
         line += source.line - 1
@@ -293,7 +293,7 @@ def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
             state.wanted.clear()
             return
         if path not in state.answers:
-            state.answers[path] = yield NeedFile(path)
+            state.answers[path] = yield NeedFile(path, state.todo)
         data = state.answers[path]
         if isinstance(data, str):
             state.find("opaque-code", f"it runs {path}, which {data}", source.evidence(file.line), "approve")
@@ -313,7 +313,7 @@ def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
                 state.modules[kind] += 1
                 if state.modules[kind] > MAX_SOUGHT:
                     return
-                state.answers[path] = yield NeedFile(path)
+                state.answers[path] = yield NeedFile(path, state.todo)
             data = state.answers[path]
             if not isinstance(data, bytes):
                 continue
@@ -333,7 +333,7 @@ def _settings(state: ReadingState, file: RunFile, source: TextToRead) -> Generat
         if state.modules[file.how] > MAX_SETTINGS:
             break
         if path not in state.answers:
-            data = yield NeedFile(path)
+            data = yield NeedFile(path, state.todo)
             state.answers[path] = data if isinstance(data, bytes) and len(data) <= MAX_SETTING else None
         data = state.answers[path]
         if isinstance(data, bytes):
@@ -367,7 +367,7 @@ def _run_written(state: ReadingState, name: str, file: RunFile, source: TextToRe
 
 def _programs(text: InnerText) -> InnerText:
     """The commands of a file for srun --multi-prog, which names ranks in front of each."""
-    return replace(text, text=re.sub(r"(?m)^\s*[\d,*-]+\s+", "", text.text))
+    return replace(text, text=re.sub(r"(?m)^[^\S\n]*[\d,*-]+\s+", "", text.text))
 
 
 def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: TextToRead) -> None:

@@ -67,6 +67,9 @@ _LONGEST = {**dict.fromkeys(_WORDS.split(), 1024), "array": 4096, "dependency": 
 
 _MOST_LETTERS, _MOST_NODES, _TOLD = 65536, 5000, 400
 
+_NAMES = frozenset({"partition", "qos", "dependency"})
+"""What is known to be asked for, and goes into tickets, also where it is too long."""
+
 # Options without a field of their own whose value must still be readable, because the size of the job, or who pays for
 # it, depends on it.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
@@ -94,6 +97,12 @@ def effective(directives: Sequence[Directive]) -> JobRequest:
     stated: dict[str, Any] = {}
     problems: list[Evidence] = []
     for directive in ordered:  # sbatch also refuses a bad value that a later one would replace
+        text, most = directive.value or "", _LONGEST.get(directive.option, _MOST_LETTERS)
+        if len(text) > most:
+            told = f"longer than {most} letters: {text[:40]!r}... (name fewer, each once)"
+            problems.append(_problem(directive, f"--{directive.option}: {told}"))
+            if directive.option not in _NAMES:
+                continue
         try:
             stated |= _values(directive, last, of_gres=of_gres)
         except ValueError as error:
@@ -128,8 +137,6 @@ def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> l
 def _values(directive: Directive, last: Mapping[str, Directive], *, of_gres: bool) -> dict[str, Any]:
     """Fields of the request that one option sets. `of_gres`: --gres has GPUs, which beats --gpus-per-node."""
     option, text = directive.option, directive.value or ""
-    if len(text) > (most := _LONGEST.get(option, _MOST_LETTERS)):
-        raise ValueError(f"longer than {most} letters: {text[:40]!r}... (name fewer, each once)")
     if option == "nodes":
         low, high = sbatch_options.nodes(text)
         return {"nodes": low, "nodes_max": high}
@@ -245,6 +252,11 @@ def _on(request: JobRequest, partition: Partition | None) -> Resources:
     if shape.whole and partition is not None:
         gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
         cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
+    if partition is not None and partition.max_mem_per_cpu and request.gpus_per_task and not request.memory_per_cpu:
+        brought = -(
+            -(request.memory_per_node or _most_memory(partition)) // partition.max_mem_per_cpu
+        )  # CPUs; 22.05 makes tasks of them
+        gpus = max(gpus, request.gpus_per_task * brought * shape.most_nodes)
     memory = _memory(request, shape, partition)
     return Resources(
         nodes=shape.nodes,

@@ -70,15 +70,18 @@ async def read_script(
     """
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
-    size = len(data)  # of all texts so far: which of them is read next is not told
+    size = step = len(data)  # of all texts so far, and of those that are read next
     need: Need | ScriptReading | None = None  # at first it is told nothing
     parsed = False  # the script's own text: what cannot be read is not laid out either
     while not isinstance(need, ScriptReading):
         own = isinstance(need, NeedShell) and (need.file, need.line) == (path, 1)
         answer: Answer = await _read(need, root, files) if isinstance(need, NeedFile) else None
-        size += len(need.text if isinstance(need, NeedShell) else answer or "")
-        # What is large is worked on in turn, and beside the event loop, in which others are answered meanwhile.
-        async with nullcontext() if size < LONG else _turns().large():
+        if need is not None:
+            told = len(need.text if isinstance(need, NeedShell) else answer or "")
+            size, step = size + told, told + sum(len(text.content) for text in need.behind)
+        # What is large is worked on in turn, and a reading of much beside the event loop, in which others are answered
+        # meanwhile. Its small texts wait for nobody's turn: there may be hundreds.
+        async with nullcontext() if step < LONG else _turns().large():
             if isinstance(need, NeedShell):
                 answer = await parse(need)
             parsed = parsed or (own and isinstance(answer, dict))

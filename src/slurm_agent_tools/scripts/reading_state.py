@@ -6,7 +6,7 @@ import posixpath
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -88,7 +88,8 @@ _BACKGROUND = re.compile(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])")
 class NeedShell:
     """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`.
 
-    With `offsets` the positions in the tree are places in the text, in bytes, and not lines.
+    With `offsets` the positions in the tree are places in the text, in bytes, and not lines. `behind`: texts that wait
+    to be read as soon as there is an answer.
     """
 
     text: bytes
@@ -96,6 +97,7 @@ class NeedShell:
     file: str
     line: int
     offsets: bool = False
+    behind: Collection[TextToRead] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class NeedFile:
     """Read this file of the project. The answer is its bytes, None when it is none, or why it cannot be read."""
 
     path: str
+    behind: Collection[TextToRead] = field(default=(), compare=False)
 
 
 Need = NeedShell | NeedFile

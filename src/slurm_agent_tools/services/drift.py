@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.errors import SlurmError, SlurmGarbled, StorageError
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.job_resources import Growth, Resources, claims, grown_since
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
@@ -105,7 +105,10 @@ class DriftWatch:
 
     async def _differences(self, project: str, run: Submission, before: Comparison, row: str) -> list[Drifted]:
         age = 0 if self.fresh or row != before.row else self.context.settings.slurm.cache_seconds
-        records = [job for job in await self.context.slurm.details(run.job_id or 0, max_age=age) if job.active]
+        told = await self.context.slurm.details(run.job_id or 0, max_age=age)
+        if not told and run.job_id in (await self.context.slurm.queue(max_age=0)).going().bases:
+            raise SlurmGarbled("what is written into it, such as its comment, looks like Slurm's own words.")
+        records = [job for job in told if job.active]
         found: dict[Drifted, None] = {}
         for now, change in _changes(_allowed(run), records):
             found[Drifted(change.kind, change.what, self._severity(run, change, now))] = None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.models.job import Job, JobRecord
-from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, named_jobs, reserved, waits_for
+from slurm_agent_tools.models.job_resources import Claim, claims, count_slots, named_jobs, named_tasks, waits_for
+from slurm_agent_tools.models.job_resources import reserved as slots_of_tickets
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
@@ -63,7 +64,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
 async def free_slots(context: ClusterContext) -> int:
     """How many more jobs, or tasks of an array at once, the limit of concurrent jobs lets in now. Raises SlurmError."""
     mine = tuple(job for job in context.slurm.mine(await context.slurm.queue(max_age=0)) if job.active)
-    kept = reserved(item.slots for item in await context.unsettled(mine))
+    kept = slots_of_tickets(item.slots for item in await context.unsettled(mine))
     return max(0, context.policy.policy.limits.max_concurrent_jobs - count_slots((*claims(mine), *kept)))
 
 
@@ -86,13 +87,13 @@ async def live_facts(
     """Everything that the policy wants to know, with this script's request counted in. `work`: see Submission."""
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
-    kept = reserved(item.slots for item in snapshot.unsettled) if snapshot.unsettled else ()
+    kept = slots_of_tickets(item.slots for item in snapshot.unsettled) if snapshot.unsettled else ()
     now_claimed = (*claims(snapshot.active), *kept)
-    after = waits_for(request.dependency)
+    after = waits_for(request.dependency, {claim.base for claim in now_claimed if claim.parts == "tasks"})
     candidate = Claim(_CANDIDATE, width, after)
     active_now, active_then = count_slots(now_claimed), count_slots((*now_claimed, candidate))
     waiting = claims(job for job in snapshot.active if job.state == "PENDING")
-    known, ended = await _named(context, named_jobs(request.dependency)) if request.dependency else (frozenset(), {})
+    known, ended = await _named(context, request.dependency) if request.dependency else (frozenset(), {})
     before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
@@ -167,17 +168,18 @@ def _related(run: Submission, reading: ScriptReading) -> bool:
     return run.script_path == reading.path or run.script_sha256 == reading.sha256 or run.job_name == name
 
 
-async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[frozenset[str], dict[str, str]]:
+async def _named(context: ClusterContext, dependency: str) -> tuple[frozenset[str], dict[str, str]]:
     """Those that the controller still holds, and how those ended that are over and have no parts.
 
-    The controller takes a dependency on a job that it forgot as satisfied (22.05). All are asked about together; where
-    they are more than the policy allows, none is.
+    The controller takes a dependency on a job or a task that it does not hold as satisfied (22.05). All are asked about
+    together; where they are more than the policy allows, none is.
     """
     from slurm_agent_tools.policy.rules.earlier_jobs import MOST_NAMED  # noqa: PLC0415 - few wait for another job
     from slurm_agent_tools.services import jobs  # noqa: PLC0415 - as above
 
     known: set[str] = set()
     ended: dict[str, str] = {}
+    wanted, tasks = named_jobs(dependency), named_tasks(dependency)
     ids = [JobId(base) for base in sorted(wanted) if base < _CANDIDATE] if len(wanted) <= MOST_NAMED else []
     views = await context.slurm.jobs(ids) if ids else JobViews()
     for job_id in ids:
@@ -191,6 +193,7 @@ async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[froze
             continue
         if {"squeue", "scontrol"} & set(view.job.sources):
             known.add(str(job_id))
+            known |= {f"{job_id}_{task}" for base, task in tasks if base == job_id.base and view.holds_task(task)}
         if view.over and not view.tasks:
             ended[str(job_id)] = view.job.state
     return frozenset(known), ended

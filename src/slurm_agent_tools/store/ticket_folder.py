@@ -32,7 +32,7 @@ _LARGEST = 2**26
 
 _MODE = 0o640
 
-_KEPT = 24 * 3600
+KEPT = 24 * 3600
 """Seconds for which a spent ticket is still told after its time."""
 
 _DRAFT = ".draft-"
@@ -89,7 +89,7 @@ class TicketFolder:
         """Remove what is expired, spent ones a day later, and drafts of killed processes; how many files that were."""
         removed, bytes_of = 0, Counter[int]()
         with storage(self._folder):
-            for folder, kept in ((self._folder, 0), (self._folder / USED, _KEPT)):
+            for folder, kept in ((self._folder, 0), (self._folder / USED, KEPT)):
                 for path in self._named(folder):
                     ticket = self._read(path)
                     if ticket is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import tracemalloc
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from tests.watchdog import ends
@@ -249,3 +251,51 @@ async def test_many_settings_that_name_a_folder_of_many_files_are_no_more_than_a
     write(tmp_path, **{f"data_IN_train_IN_{number}__bin": "" for number in range(2000)}, train__py="import torch\n")
     names = await found(tmp_path, "python train.py --config-dir conf --config-name exp1")
     assert "conf/exp1.yaml" in names
+
+
+@pytest.mark.parametrize(("lines", "beside"), [(3, False), (3000, True)])
+async def test_a_large_script_is_searched_beside_the_event_loop(
+    tmp_path: Path, lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Half a megabyte of comments kept everybody who asked the site's service waiting for seconds."""
+    seen: dict[str, bool] = {}
+
+    def noted(module: ModuleType, name: str) -> None:
+        real = getattr(module, name)
+
+        def call(*words: str):
+            seen[name] = threading.current_thread() is not threading.main_thread()
+            return real(*words)
+
+        monkeypatch.setattr(module, name, call)
+
+    for name in ("made_anew", "started_modules", "all_named"):
+        noted(input_words, name)
+    noted(stages, "declared")
+    await found(tmp_path, *["# python -m a"] * lines)
+    assert seen == dict.fromkeys(("made_anew", "started_modules", "all_named", "declared"), beside)
+
+
+async def test_a_pattern_counts_by_its_signs_and_by_the_names_that_it_is_compared_with(tmp_path: Path, monkeypatch):
+    """Two hundred patterns of stars and a folder of 45,000 names kept others waiting for two seconds."""
+    monkeypatch.setattr(input_files, "_MOST_LOOKS", 20_000)
+    write(tmp_path, **{f"d_IN_{'a' * 20}{number}__txt": "" for number in range(1000)})
+    assert len(await found(tmp_path, "cat d/*1.txt")) == 100
+    with pytest.raises(ValueError, match="more than 20000 places"):
+        await found(tmp_path, *(f"cat d/{'a*' * 60}{number}z.txt" for number in range(20)))
+
+
+async def test_names_of_a_large_folder_are_compared_beside_the_event_loop(tmp_path: Path, monkeypatch):
+    seen: list[bool] = []
+    real = input_files.translate
+
+    def noted(pattern: str) -> str:
+        seen.append(threading.current_thread() is not threading.main_thread())
+        return real(pattern)
+
+    monkeypatch.setattr(input_files, "translate", noted)
+    write(tmp_path, **{f"few_IN_{number}__txt": "" for number in range(20)})
+    write(tmp_path, **{f"many_IN_{number}__txt": "" for number in range(200)})
+    await found(tmp_path, "cat few/*.txt")
+    await found(tmp_path, "cat many/*.txt")
+    assert seen == [False, True]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from slurm_agent_tools.models.job import Job
@@ -57,10 +59,31 @@ def test_a_dependency_on_a_start_or_on_a_job_that_is_gone_takes_over_nothing():
 
 
 @pytest.mark.parametrize(
-    "dependency", ["afterany:1_0(unfulfilled)", "aftercorr:1_*", "afterany:1?after:5", "afterok:1+1"]
-)
+    "dependency",
+    [
+        "afterany:1_0(unfulfilled)", "aftercorr:1_*", "afterany:1?after:5", "afterok:1+1", "afterany:5_*", "afterok:5_0",
+        "afterok:5_*(unfulfilled)", "afternotok:5", "afterany:1_7", "after:5+60", "expand:5", "singleton", "afterok:9",
+    ],
+)  # fmt: skip
 def test_a_job_that_may_run_beside_what_it_names_takes_over_nothing(dependency):
     assert slots(job("5", "RUNNING"), job("1_[1%1]"), job("1_0", "RUNNING"), job("2", dependency=dependency)) == 3
+
+
+def test_all_tasks_of_an_array_are_waited_for_by_its_number_and_by_a_star():
+    array = [job("1_[2-9%2]"), job("1_0", "RUNNING"), job("1_1", "RUNNING")]
+    for dependency in ("afterany:1", "afterany:1_*", "afterok:1_*(unfulfilled)"):
+        assert slots(*array, job("2", dependency=dependency)) == 2
+
+
+def test_an_array_whose_tasks_do_not_all_wait_takes_over_nothing():
+    """Its owner can make one task alone wait, and the others run beside what that one waits for."""
+    rows = [job("1", "RUNNING"), job("2_[0-2%3]"), job("2_3", dependency="afterany:1(unfulfilled)")]
+    assert slots(*rows) == 4
+    assert slots(job("1", "RUNNING"), *(replace(row, dependency="afterany:1") for row in rows[1:])) == 3
+
+
+def test_behind_the_first_component_of_a_het_job_its_others_may_still_run():
+    assert slots(job("7+0", "RUNNING"), job("7+1", "RUNNING"), job("8", dependency="afterany:7")) == 2
 
 
 def test_a_candidate_is_counted_like_the_rest():
@@ -73,6 +96,8 @@ def test_a_candidate_is_counted_like_the_rest():
     [
         ("afterok:12:13,afterany:14", {12, 13, 14}),
         ("afterok:12_*(unfulfilled),afterany:15(failed)", {12, 15}),
+        ("afterok:13_*,afterany:15", {15}),
+        ("afternotok:12,afterburstbuffer:14", {14}),
         ("afterok:12_3(unfulfilled),afterany:15+1:16", {16}),
         ("afterok:12?afterany:15_*(failed)", set()),
         ("aftercorr:16_*", set()),
@@ -81,4 +106,4 @@ def test_a_candidate_is_counted_like_the_rest():
     ],
 )
 def test_dependencies_are_read_as_written_and_as_printed(text, ids):
-    assert waits_for(text) == ids
+    assert waits_for(text, {12}) == ids

@@ -205,7 +205,7 @@ def test_a_success_between_failures_ends_the_row():
     ],
 )
 def test_a_dependency_is_read_as_sbatch_reads_it(dependency: str, outcome: str):
-    plan = asks("true", dependency=dependency, live=live(known_jobs=frozenset({"11", "12"})))
+    plan = asks("true", dependency=dependency, live=live(known_jobs=frozenset({"11", "12", "11_3"})))
 
     assert answer(plan, "dependency").outcome == outcome
 

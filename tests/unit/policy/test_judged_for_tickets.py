@@ -162,6 +162,14 @@ def test_whole_nodes_are_judged_as_they_are_counted_whatever_the_shape():
     assert (made.verdict, made.resources.memory_per_gpu_bytes) == (alone.verdict, 12 * GIB)
 
 
+def test_the_guards_own_memory_on_whole_nodes_that_differ_asks_nobody():
+    mixed = replace(GPU, name="whole", exclusive=True, gpus_per_node_min=2)
+    known = replace(context(policy()), live=live(partitions={"whole": mixed}))
+    made = tickets.evaluate_for_ticket(given, reading("--partition=whole", "--gpus=1", "--time=20"), known)
+    memory = next(one for one in made.rules if one.id == "memory-per-gpu")
+    assert (memory.outcome, made.resources.memory_per_gpu_bytes) == ("pass", 16 * GIB)
+
+
 def test_with_a_reservation_the_partition_has_to_be_named():
     script = reading("--reservation=lab", "--time=5", "--mem=1G")
     with pytest.raises(InputError, match="reservation"):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.counting import counted
 from tests.unit.policy.plans import asks, live
 from tests.unit.policy.saying import ONE, POLICY, lines, says
 
 from slurm_agent_tools.api.rule_examples import GIB, HOUR
+from slurm_agent_tools.backends.stages import Ladder
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
@@ -320,3 +322,32 @@ def test_a_high_priority_in_a_list_of_qos_is_seen(qos: str, outcome: str):
 )
 def test_the_value_of_an_allowed_option_may_take_more_than_it_shows(lines: list[str], outcome: str):
     assert says("directives", asks(*(f"#SBATCH {line}" for line in lines))).outcome == outcome
+
+
+@pytest.mark.parametrize("jobs", [21, 3000])
+def test_of_many_jobs_twenty_are_named_and_tried(jobs: int):
+    """Thousands of small ones kept everybody who asked the site's service waiting for a minute."""
+    facts = {"active": running(*map(str, range(1, jobs + 1))), "active_jobs": jobs}
+    remedy = says("concurrent-jobs", asks(live=live(**facts))).remedy or ""
+    assert f"19, 20 and {jobs - 20} more" in remedy
+    assert len(remedy) < 1600
+    wide = says("concurrent-jobs", array("0-99%50", live=live(**facts)), max_concurrent_jobs=60).remedy or ""
+    assert len(wide) < 1600
+
+
+def test_jobs_are_counted_once_however_many_may_be_followed():
+    def calls(jobs: int) -> int:
+        active = running(*map(str, range(1, jobs + 1)))
+        plan = asks(live=live(active=active, active_jobs=jobs))
+        return counted(lambda: says("concurrent-jobs", plan), written_in_c=False)[1]
+
+    few, more, most = calls(100), calls(200), calls(400)
+    assert most - more <= 2.1 * (more - few)
+
+
+def test_of_many_declarations_the_first_are_told():
+    ladder, large = Ladder(problem="`--nodes` is no name of a length"), Resources(gpus=4, time_limit_seconds=99 * HOUR)
+    plan = asks(*[f"#SMOKE length: --nodes{'x' * 5000}"] * 1000, resources=large, live=live(ladder=ladder))
+    result = says("smoke-first", plan)
+    assert (result.outcome, len(result.evidence)) == ("deny", 20)
+    assert len(result.remedy or "") < 5000

@@ -128,6 +128,14 @@ def test_nodes_that_are_given_whole_are_kept_to_one():
     assert options(request) == []
 
 
+def test_the_memory_of_nodes_that_are_given_whole_is_that_of_the_fewest_gpus_of_one():
+    """By these it is judged: a person was asked about a number of the guard's own."""
+    mixed = replace(GPU, exclusive=True, gpus_per_node=4, gpus_per_node_min=2)
+    request = JobRequest(partition="gpu", gpus=1, time_limit=60)
+    assert options(request, {"gpu": mixed}) == ["--mem=32G"]
+    assert options(request, {"gpu": replace(mixed, gpus_per_node_min=0)}) == ["--mem=64G"]
+
+
 def test_tasks_that_the_script_itself_spreads_over_nodes_are_left_alone():
     request = JobRequest(partition="gpu", gpus=2, ntasks=4, ntasks_per_node=2, memory_per_node=16 * GIB, time_limit=60)
     assert options(request) == []

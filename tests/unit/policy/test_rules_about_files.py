@@ -135,6 +135,10 @@ def waits(dependency: str, **facts: object) -> RuleDecision:
     [
         ("afterok:5", {"known_jobs": frozenset({"5"})}, "pass"),
         ("afterok:5_3", {"known_jobs": frozenset({"5_3"})}, "pass"),
+        ("afterok:5_3", {"known_jobs": frozenset({"5"})}, "deny"),
+        ("afterany:5_*", {"known_jobs": frozenset({"5"})}, "deny"),
+        ("afterany:5_*", {"known_jobs": frozenset({"5", "5_*"})}, "pass"),
+        ("after:5_3+10", {"known_jobs": frozenset({"5", "5_*"})}, "deny"),
         ("afterok:5:6", {"known_jobs": frozenset({"5"})}, "deny"),
         ("afterok:5", {"known_jobs": frozenset({"5"}), "ended_jobs": {"5": "FAILED"}}, "deny"),
         ("afterok:5", {"known_jobs": frozenset({"5"}), "ended_jobs": {"5": "COMPLETED"}}, "pass"),
@@ -156,6 +160,12 @@ def test_what_a_job_waits_for_can_be_read_and_can_happen(dependency, facts, outc
     result = waits(dependency, **facts)
     assert (result.outcome, result.observed) == (outcome, dependency)
     assert lines(result) == ([] if outcome == "pass" else [2])
+
+
+def test_a_job_behind_tasks_that_are_not_there_may_wait_for_the_whole_job():
+    told = waits("afterany:5_*:6_3:7_1", known_jobs=frozenset({"5", "6", "7", "7_1"}))
+    assert told.message.startswith("Slurm knows no 5_* and no 6_3: ")
+    assert "--dependency=afterany:5:6:7_1" in (told.remedy or "")
 
 
 def test_a_job_that_is_over_and_forgotten_is_told_with_its_end():

@@ -97,6 +97,18 @@ def test_scattered_gpus_count_one_on_a_node_unless_the_site_says_how_many_a_node
     assert allowed(*words, most_gpus_per_node=2).memory_per_gpu == 8 * 1024
 
 
+@pytest.mark.parametrize(
+    ("words", "each"),
+    [
+        (("--gpus=1", "--exclusive"), 32), (("--gpus=2", "--nodes=1", "--exclusive"), 16),
+        (("--gpus-per-node=4", "--exclusive"), 8), (("--exclusive",), 8),
+    ],
+)  # fmt: skip
+def test_memory_of_whole_nodes_counts_by_the_gpus_that_are_asked_for(words: tuple[str, ...], each: int):
+    """The plugin counts it so, and refused the tickets of all that a person had allowed."""
+    assert allowed("--time=10", "--mem=32G", *words, most_gpus_per_node=4).memory_per_gpu == each * 1024
+
+
 def test_memory_of_threads_is_that_of_whole_cores():
     words = ("--time=10", "--ntasks=1", "--cpus-per-task=3", "--mem-per-cpu=1G")
     assert allowed(*words).memory_per_node == 3 * 1024

@@ -134,3 +134,17 @@ def test_arguments_of_one_call_are_told_in_one_step():
     assert rule.replace(given, "#SBATCH --time=1", "#SBATCH --nodes=2") == (
         'Call again with time_limit="1" and nodes="2".'
     )
+
+
+def test_a_line_that_is_not_kept_whole_is_changed_by_whoever_has_it():
+    line = f"#SBATCH --mem=2G --comment={'x' * 600}"[: directive_lines.MAX_SHOWN]
+    assert rule.replace([stated("mem", line)], "#SBATCH --mem=1G") == (
+        f"Change line 2 (`{line[:117]}...`) yourself: put `#SBATCH --mem=1G` in place of --mem, and keep the rest."
+    )
+    assert rule.replace([stated("mem", line), stated("gpus", line)]).endswith(
+        "put nothing in place of --mem and --gpus, and keep the rest."
+    )
+
+
+def test_a_line_of_many_options_is_shown_once():
+    assert rule.proof([stated("mem", "#SBATCH --mem=2G")] * 200) == (Evidence(FILE, 2, "#SBATCH --mem=2G"),)

@@ -161,6 +161,15 @@ def test_beside_a_partition_of_whole_nodes_a_list_gives_whole_nodes_of_all():
     assert resolved("-p gpu --gpus=1 --mem-per-cpu=2G", whole, GPU).gpus == 1
 
 
+def test_memory_of_a_node_brings_cpus_where_each_has_a_limit_and_tasks_with_gpus_for_them():
+    """22.05 gave eight GPUs for `-n4 -c2 --gpus-per-task=1 --mem=16G` with MaxMemPerCPU=1024."""
+    limited = replace(GPU, max_mem_per_cpu=GIB)
+    assert resolved("-N1 -n2 --gpus-per-task=1 --mem=8G", limited).gpus == 8
+    assert resolved("-N1 -n2 --gpus-per-task=1 --mem=8G", GPU).gpus == 2
+    assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-gpu=8G", limited).gpus == 250
+    assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-cpu=8G", limited).gpus == 2
+
+
 TOTALS = [
     ("--mem=64G --gpus=4 -N2", (2, 2, 4, 128)),
     ("--mem-per-cpu=4G -c4 --gpus=1", (1, 4, 1, 16)),

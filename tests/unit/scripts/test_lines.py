@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.scripts.directive_lines import MAX_BYTES, Header, read_directives
+from slurm_agent_tools.models.sbatch_options import MOST_OPTIONS
+from slurm_agent_tools.scripts.directive_lines import MAX_BYTES, MAX_PROBLEMS, Header, read_directives
 
 
 def header(*lines: str) -> Header:
@@ -172,3 +173,37 @@ def test_a_directive_knows_its_line():
     (directive,) = header("# one", "#SBATCH --mem=1G").directives
 
     assert (directive.source, directive.evidence.line, directive.evidence.text) == ("script", 3, "#SBATCH --mem=1G")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["#SBATCH" + " -n1" * 16_000] * 3,
+        ["#SBATCH -" + "O" * 60_000],
+        ["#SBATCH -n 1"] * 2000,
+        ["#SBATCH hetjob"] * 2000,
+        ["#SBATCH -n1 -c1", "#SBATCH hetjob"] * 2000,
+    ],
+    ids=["one line", "flags of one word", "lines", "components", "options of components"],
+)
+def test_more_options_than_there_are_is_a_problem_and_what_is_kept_of_them_is_small(lines: list[str]):
+    """Two lines of 64 KB made two gigabytes of a decision, in the one process that all users ask."""
+    found = header(*lines)
+
+    assert [problem.text.split(":")[0] for problem in found.problems] == [f"more than {MOST_OPTIONS} options are given"]
+    assert len(found.directives) <= 2 * MOST_OPTIONS + 1
+    assert sum(len(one.evidence.text) for one in found.directives) < 256 * 1024
+
+
+def test_as_many_options_as_there_may_be_are_all_read():
+    found = header(*["#SBATCH -n1"] * MOST_OPTIONS)
+
+    assert (len(found.directives), found.problems) == (MOST_OPTIONS, [])
+
+
+@pytest.mark.parametrize("line", ['#SBATCH -n"', "#PBS -n 1"])
+def test_of_many_lines_that_cannot_be_read_the_first_are_told_and_how_many_there_are(line: str):
+    problems = header(*[line] * 20_000).problems
+
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert problems[-1].text.startswith(f"{20_000 - MAX_PROBLEMS} more lines cannot be read")

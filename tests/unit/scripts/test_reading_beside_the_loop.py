@@ -138,3 +138,27 @@ async def test_nobody_waits_until_all_large_texts_of_another_are_read(monkeypatc
         others.set()
     assert len(done) == 5
     assert reader._turns()._of == {}
+
+
+async def test_the_small_files_of_a_project_wait_for_nobodys_turn(monkeypatch: pytest.MonkeyPatch):
+    """Two users with large scripts, again and again, kept a project of forty small files waiting for a minute."""
+    real, others = analyse.read_shell, threading.Event()
+
+    def held(*words, **more):
+        if reader.WHOSE.get() != 3:
+            assert others.wait(SECONDS)
+        return real(*words, **more)
+
+    async def large(whose: int):
+        reader.WHOSE.set(whose)
+        await read(f"echo {whose}\n" * 3000)
+
+    monkeypatch.setattr(analyse, "read_shell", held)
+    many = project(**{f"m{number}__py": f"x = {number}\n" * 300 for number in range(20)})
+    async with anyio.create_task_group() as group:
+        for whose in (1, 2):
+            group.start_soon(large, whose)
+        await anyio.sleep(0.1)
+        reader.WHOSE.set(3)
+        assert len((await read("".join(f"python m{number}.py\n" for number in range(20)), many)).files) == 20
+        others.set()

@@ -142,3 +142,43 @@ def test_an_option_that_names_nothing_is_a_problem_that_says_which_and_what_to_d
     (problem,) = request(line).problems
     option, _, value = line.partition("=")
     assert problem.text == f"{option}: an empty word names nothing: {value!r} (write a name, or delete the option)"
+
+
+LONG = [
+    ("partition", ",".join(["gpu"] * 300), 1024), ("qos", "q," * 600, 1024), ("account", "a" * 1025, 1024),
+    ("licenses", "l," * 600, 1024), ("reservation", "r," * 600, 1024), ("constraint", "c&" * 600, 1024),
+    ("gres", ",".join(["gpu:1"] * 300), 1024), ("gpus", ",".join(["a:1"] * 300), 1024), ("nodes", "1," * 600, 1024),
+    ("tres-per-task", ",".join(["cpu=1"] * 300), 1024), ("array", ",".join(map(str, range(2000))), 4096),
+    ("dependency", f"afterok{':1' * 3000}", 4096), ("comment", "c" * 1025, 1024),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("option", "value", "most"), LONG, ids=[option for option, _, _ in LONG])
+def test_a_value_that_is_longer_than_slurm_takes_is_a_problem_that_says_which_and_what_to_do(
+    option: str, value: str, most: int
+):
+    (problem,) = request(f"--{option}={value}").problems
+
+    assert problem.text == f"--{option}: longer than {most} letters: {value[:40]!r}... (name fewer, each once)"
+
+
+@pytest.mark.parametrize("option", ["nodelist", "exclude"])
+def test_more_nodes_than_slurm_takes_are_a_problem(option: str):
+    assert request(f"--{option}=n[1-5000]").problems == ()
+    for names in (",".join(["n[1-2]"] * 2501), f"n[1-{'9' * 5000}]"):
+        (problem,) = request(f"--{option}={names}").problems
+        assert problem.text == f"--{option}: names more than 5000 nodes: {names[:40]!r}... (name fewer, each once)"
+
+
+def test_what_a_ticket_names_is_known_where_it_is_too_long_as_well():
+    found = request(f"--partition={'p' * 1025} --qos={'q' * 1025} --dependency={'d' * 5000}")
+
+    assert [len(text or "") for text in (found.partition, found.qos, found.dependency)] == [1025, 1025, 5000]
+    assert len(found.problems) == 3
+
+
+def test_a_long_value_is_told_in_part():
+    (problem,) = request(f"--mem={'x' * 10_000}").problems
+
+    assert len(problem.text) < 500
+    assert problem.text.endswith("(write 512M, 16G or 1T)")

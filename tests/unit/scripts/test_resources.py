@@ -1,7 +1,11 @@
 """The worst placement that Slurm may choose, as it was measured on a running cluster."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from tests.unit.counting import counted
+
+from slurm_agent_tools.models.geometry import listed_nodes
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
@@ -67,3 +71,24 @@ def test_what_is_not_stated_comes_from_the_partition_or_is_not_known():
 def test_an_array_counts_its_tasks():
     found = resources("--array=0-49%2")
     assert (found.array_tasks, found.array_concurrency) == (50, 2)
+
+
+MANY = {f"p{number}": replace(GPU, name=f"p{number}") for number in range(40)}
+
+
+def counting(partitions: list[str], nodes: int) -> int:
+    """How many functions run to count a job that names these partitions and so many nodes."""
+    lines = f"#SBATCH --partition={','.join(partitions)}\n#SBATCH --nodelist={','.join(['n1'] * nodes)}\n"
+    request = effective(read_directives(f"#!/bin/bash\n{lines}".encode(), "j.sh").directives)
+    listed_nodes.cache_clear()
+    return counted(lambda: resolve(request, MANY), written_in_c=False)[1]
+
+
+def test_a_partition_that_is_named_often_is_counted_once_and_a_list_of_nodes_once_for_all_of_them():
+    assert counting(["p1"] * 200, 1) - counting(["p1"], 1) <= 200  # each name is read
+
+    reads = []
+    for nodes in (10, 2000):
+        before = counting(["p1"], nodes)
+        reads.append(counting([*MANY], nodes) - before)
+    assert reads[0] == reads[1]

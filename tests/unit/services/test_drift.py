@@ -235,8 +235,8 @@ async def test_two_that_look_at_once_log_one_line(scene):
 async def test_the_tasks_at_once_of_an_array_are_those_of_all_its_parts(array, parts, told):
     array.rows = done(b"".join(queued(f"5_[{ids}]" if "%" in ids else f"5_{ids}", state) for ids, state in parts))
     shown = [
-        record(state=state).replace(b"=5 Job", f"=5 ArrayJobId=5 ArrayTaskId={ids} Job".encode())
-        for ids, state in parts
+        record(state=state).replace(b"=5 Job", f"={number} ArrayJobId=5 ArrayTaskId={ids} Job".encode())
+        for number, (ids, state) in enumerate(parts, 5)
     ]
     array.shown = done(b"\n".join(shown))
     found = await array.look()
@@ -276,7 +276,16 @@ async def test_a_silent_slurm_is_no_word_that_all_is_well(scene):
 
 async def test_a_job_that_ended_meanwhile_is_no_alert(scene):
     scene.shown = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)
+    scene.runner.answers["squeue"] = lambda _: done()
     assert await scene.look() == []
+
+
+async def test_a_job_whose_comment_looks_like_a_record_cannot_hide_that_it_changed(scene):
+    hidden = record(memory="9G").replace(b"   WorkDir=", b"   Comment=x\n   UserId=alice(1)\n   WorkDir=")
+    scene.shown = done(hidden)
+    [alert] = await scene.look()
+    assert "medium drift-not-checked" in alert
+    assert "looks like Slurm's own words" in alert
 
 
 @pytest.mark.proves("drift-is-told")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.unit.services.scenes import Scene, sent
+from tests.unit.services.scenes import HEAD, Scene, sent
 
 from slurm_agent_tools.diagnosis import job_parts
 from slurm_agent_tools.models.job import Job, JobView, Step
@@ -60,8 +60,11 @@ async def test_an_array_counts_by_its_tasks_at_once(scene: Scene):
 
 @pytest.mark.parametrize(
     ("dependency", "after", "takes_over"),
-    [("afterok:2:1", 2, "1"), ("afterok:3", 3, None), ("after:1", 3, None), (None, 3, None)],
-)
+    [
+        ("afterok:2:1", 2, "1"), ("afterok:3", 3, None), ("after:1", 3, None), (None, 3, None), ("afterany:1_*", 3, None),
+        ("afterany:1_0", 3, None),
+    ],
+)  # fmt: skip
 async def test_a_job_that_waits_for_an_end_takes_over_a_slot(scene: Scene, dependency, after, takes_over):
     known = await facts(scene, job("1"), job("2"), dependency=dependency)
     assert (known.active_jobs, known.slots_after, known.takes_over) == (2, after, takes_over)
@@ -75,6 +78,32 @@ async def test_a_job_that_is_waited_for_is_known_while_slurm_has_it_and_ended_on
     known = await facts(scene, dependency=f"afterok:{going}:{over}:999")
     assert known.known_jobs == {str(going), str(over)}
     assert known.ended_jobs == {str(over): "FAILED"}
+
+
+async def test_a_task_that_is_waited_for_is_known_while_slurm_has_it(scene: Scene):
+    scene.slurm.next_job(after=None)
+    single = int(await sent(scene))
+    array = scene.slurm.submit("#!/bin/bash\nsleep 600\n", "--array=0-7%2", "--mem=1M")
+    scene.slurm.clock.move(5)
+    words = f"afterok:{single}_*:{array}_*,afterany:{single}_0:{array}_0:{array}_7:{array}_8"
+    known = await facts(scene, dependency=words)
+    assert known.known_jobs == {str(single), str(array), f"{array}_*", f"{array}_0", f"{array}_7"}
+
+
+@pytest.mark.parametrize("word", ["_*", "_0"])
+async def test_a_job_behind_tasks_that_are_not_there_is_refused_and_counts_by_itself(scene: Scene, word: str):
+    """Slurm lifts such a dependency at once: five ran of four."""
+    for name in "abcd":
+        scene.slurm.next_job(after=None)
+        last = await sent(scene, args=[name])
+    scene.write("next.sh", f"{HEAD}#SBATCH --dependency=afterany:{last}{word}\nsleep 60\n")
+    reply = await scene.submit("next.sh")
+    outcomes = {one.id: one for one in reply.decision.rules}
+    assert reply.status == "blocked"
+    assert outcomes["concurrent-jobs"].observed == 5
+    assert f"Slurm knows no {last}{word}:" in outcomes["dependency"].message
+    scene.write("next.sh", f"{HEAD}#SBATCH --dependency=afterany:{last}\nsleep 60\n")
+    assert (await scene.submit("next.sh")).status == "submitted"
 
 
 @pytest.mark.parametrize(("count", "most"), [(20, 2), (21, 0), (5000, 0)])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from tests.unit.services.ladders import SCRIPT, closed, laboratory, large, over, smoke
 from tests.unit.services.scenes import Scene
+
+from slurm_agent_tools.backends import stages
 
 HYDRA = "import hydra\n@hydra.main(config_path='conf', config_name='train')\ndef main(config): ...\n"
 PACKAGE = {"src/pkg/__init__.py": "", "src/pkg/main.py": "from pkg import inner\n"}
@@ -164,3 +167,22 @@ async def test_what_a_script_makes_anew_in_each_run_is_no_change(scene: Scene, l
 
     reply = await large(scene)
     assert reply.status == "submitted", reply.summary
+
+
+@pytest.mark.parametrize(("lines", "beside"), [(1, False), (3000, True)])
+async def test_the_parts_of_a_large_script_are_told_beside_the_event_loop(
+    scene: Scene, lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Twenty lengths were sought in half a megabyte, and whoever else asked the site's service waited."""
+    seen: dict[str, set[bool]] = {}
+    for name in ("parts_of", "declared"):
+        real = getattr(stages, name)
+
+        def noted(*words: Any, real: Any = real, name: str = name, **more: Any) -> Any:
+            seen.setdefault(name, set()).add(threading.current_thread() is not threading.main_thread())
+            return real(*words, **more)
+
+        monkeypatch.setattr(stages, name, noted)
+    prepared(scene, "# a comment\n" * lines, {})
+    await smoke(scene)
+    assert seen == {"parts_of": {beside}, "declared": {beside}}

@@ -136,6 +136,10 @@ async def test_a_glance_may_be_as_old_as_it_says():
     assert told.slurm.calls["squeue"] == 2
 
 
+def listing(records: str, count: int) -> bytes:
+    return f"last_update_time=100, records={count}\n{records}".encode()
+
+
 def record(number: int) -> str:
     return SHOWN.format(name="a").replace("JobId=7", f"JobId={number}")
 
@@ -143,11 +147,11 @@ def record(number: int) -> str:
 @pytest.mark.parametrize(("length", "listed"), [(1000, True), (1001, False)])
 async def test_many_jobs_are_told_of_in_one_listing_unless_the_queue_is_too_long_for_that(length, listed):
     rows = b"".join(queued(str(number), "PENDING") for number in range(1, length + 1))
-    told = Told(squeue=done(rows), scontrol=done("\n".join(map(record, range(1, 8))).encode()))
+    told = Told(squeue=done(rows), scontrol=done(listing("\n".join(map(record, range(1, 8))), 7)))
     found = await told.slurm.jobs([JobId(number) for number in range(1, 10)])
     assert len(found) == 9
     asked = [argv for argv in told.runner.asked if argv[:3] == ("scontrol", "show", "job")]
-    assert (len(asked), len(asked[0]) == 4 if asked else None) == ((1, True) if listed else (0, None))
+    assert (len(asked), asked[0][-1] == "--verbose" if asked else None) == ((1, True) if listed else (0, None))
 
 
 # --- waiting ------------------------------------------------------------------------------------------------------

@@ -213,7 +213,9 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
         return
     plugins = told.get("jobsubmitplugins", "")
     loads = re.split(r"[,\s]+", plugins.lower())[-1] == "lua"  # what a later one writes nobody judges
-    line = f"JobSubmitPlugins=lua as the last one in slurm.conf, then: scontrol reconfigure (it says {plugins or 'none'})"
+    line = (
+        f"JobSubmitPlugins=lua, the last one, in slurm.conf, then: scontrol reconfigure (it says {plugins or 'none'})"
+    )
     yield SiteFinding("controller", "ok" if loads else "wrong", f"JobSubmitPlugins={plugins}", line)
     user = told.get("slurmuser", "").partition("(")[0]
     if user and user != site.config.slurm_user:

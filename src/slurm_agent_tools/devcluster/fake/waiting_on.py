@@ -82,11 +82,19 @@ def _one(kind: str, item: str, find: Callable[[int], Sequence[FakeJob]], *, stri
         raise BadDependency(item)
     base = int(match[1])
     known = find(base)
-    if not known and strict and kind in _NEEDS_ONE:
-        raise BadDependency(item)
-    whole = bool(known) and known[0].array is not None and match[2] in {None, "*"}
+    whole = match[2] == "*" or (bool(known) and known[0].array is not None and match[2] is None)
     task = int(match[2]) if match[2] and match[2] != "*" else None
-    return [Condition(kind, base, task, whole, int(match[3] or 0) * 60)]
+    condition = Condition(kind, base, task, whole, int(match[3] or 0) * 60)
+    if not _parts(condition, known) and strict and kind in _NEEDS_ONE:
+        raise BadDependency(item)
+    return [condition]
+
+
+def _parts(item: Condition, records: Sequence[FakeJob]) -> list[FakeJob]:
+    """All that it names and that is there: of a job that is no array there are no tasks, not even with `*`."""
+    if item.whole:
+        return [one for one in records if one.array is not None]
+    return [one for one in records if item.task is None or one.task == item.task or item.task in one.waiting]
 
 
 def judge(
@@ -116,7 +124,7 @@ def _singleton(job: FakeJob, alike: Sequence[FakeJob]) -> Verdict:
 
 
 def _judged(item: Condition, records: Sequence[FakeJob], now: float) -> Verdict:
-    parts = [one for one in records if item.task is None or one.task == item.task or item.task in one.waiting]
+    parts = _parts(item, records)
     if not parts:  # forgotten: it is over, and nobody knows how
         return "met"
     if item.kind == "after":

@@ -24,7 +24,7 @@ _SET = re.compile(rf"(?:{_NAMED})\+?=")
 
 _ARGUMENT = re.compile(rf"(?:{_NAMED})=\S*")
 
-_COMPUTED = re.compile(rf"(?:\(\(|let\s+)\s*(?:{_NAMED})\s*=\s*[\w$]+\s*(?:\)\))?")
+_COMPUTED = re.compile(rf"(?:\(\(|let\s)\s*+(?:{_NAMED})\s*=\s*[\w$]+\s*(?:\)\))?")
 
 _IN_LIST = re.compile(rf",(?:{_NAMED})(?:=(?:\d+(?:,\d+)*|[^,\s\"']*))?(?=[,\"']|$)")
 
@@ -34,7 +34,7 @@ _IN_TEXT = re.compile(
 
 _SETTING = re.compile(rf"(\s*)(?:export\s+|setenv\s+)?(?:{_NAMED})[=\s][\w,\"'${{}}:-]*\s*(?:#.*)?")
 
-_PREFIX = re.compile(rf"(\s*)(?:{_NAMED})=[\w,$]*[ \t]+(?=[\w./])")
+_PREFIX = re.compile(rf"(?<!\s)(\s*+)(?:{_NAMED})=[\w,$]*[ \t]+(?=[\w./])")
 
 _WORDS = (
     "leave this variable as Slurm set it and keep the rest; a worker that needs one GPU of several is started with "
@@ -227,7 +227,7 @@ _MENDED = (
     (r"\.to\(\s*\d+\s*\)", '.to("cuda")'),
     (r"\bdevice\(\s*([\"'])cuda\1\s*,\s*\d+\s*\)", 'device("cuda")'),
     (r"\bdevice\s*=\s*\d+\b(?!,\d)", 'device="cuda"'),
-    (r",\s*\b(?:device_ids|devices|gpus|gpu_ids)\s*=\s*[\[(][^\])]*[\])](?=\s*[,)])", ""),
+    (r",\s*\b(?:device_ids|devices|gpus|gpu_ids)\s*=\s*[\[(][^\[\]()]*+[\])](?=\s*[,)])", ""),
     (r",\s*\b(?:gpu_id|gpu_device_id|main_gpu)\s*=\s*\d+(?=\s*[,)])", ""),
     (  # YAML: nothing chosen, so that the program takes what the job has
         (
@@ -244,7 +244,7 @@ _IN_WORD = re.compile(r"(?i:\b(cuda|hip|xpu|gpu)):\d+(?:,(?:cuda:)?\d+)*$")
 
 _NUMBERED = re.compile(r"[+~]*(?:\w+\.)*(?:devices?|gpus?|gpu_ids?|device_ids?)=\[?\d+(?:, ?\d+)*\]?")
 
-_OPTION = re.compile(r"(?:--?|\+)[\w.-]*(?:gpu|device|cuda|include)[\w-]*", re.IGNORECASE)
+_OPTION = re.compile(r"(?:--?|\+)(?>(?:[\w-]*\.)*)(?=[\w-]*(?:gpu|device|cuda|include))[\w-]+", re.IGNORECASE)
 
 _NUMBERS = re.compile(r"(?:localhost|cuda|gpu)?[@:]?\d+(?:[,:-] ?\d+)*", re.IGNORECASE)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
+from slurm_agent_tools.models.job_resources import named_tasks
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
@@ -185,6 +186,8 @@ AUTO_RETRY = Rule(
 
 _WHY_KNOWN = "Slurm 22.05 runs a job at once when the job that it should wait for is unknown."
 
+_WHY_LIFTED = "A job that waits for tasks that are not there starts at once, beside all others."
+
 _GONE = "There is nothing left to wait for."
 
 _HOPELESS = "Such a job waits for ever, or starts at once where Slurm has forgotten the other one."
@@ -262,13 +265,24 @@ def _judged(dependency: str, ids: Sequence[str], stated: Sequence[Directive], li
     never = _never(dependency, live.ended_jobs)
     if never:
         return _hopeless(dependency, never, live.ended_jobs, stated)
-    known = {job.partition("_")[0] for job in live.known_jobs}
+    known, tasks = {job.partition("_")[0] for job in live.known_jobs}, named_tasks(dependency)
     unknown = [job for job in ids if job not in known]
     if not unknown:
+        lifted = [word for base, task in sorted(tasks) if (word := f"{base}_{task}") not in live.known_jobs]
+        if lifted:
+            return _lifted(dependency, lifted, stated)
         return passed(f"The job waits for {', '.join(ids)}.", dependency)
     ended = {job: live.ended_jobs[job] for job in unknown if job in live.ended_jobs}
     message = f"{_forgotten(unknown, ended)}. {_GONE if len(ended) == len(unknown) else _WHY_KNOWN}"
     return Judgement("deny", message, dependency, None, _remedy(stated), proof(stated))
+
+
+def _lifted(dependency: str, words: Sequence[str], stated: Sequence[Directive]) -> Judgement:
+    """Tasks that Slurm does not hold, of jobs that it holds."""
+    whole = re.sub(r"(?<!\d)(\d++)_(?:\*|\d+)", lambda found: found[1] if found[0] in words else found[0], dependency)
+    message = f"Slurm knows no {' and no '.join(words)}: such tasks are over, or the job is no array. {_WHY_LIFTED}"
+    remedy = ways(replace(stated, f"#SBATCH --dependency={whole}"), ("wait for nothing", replace(stated)))
+    return Judgement("deny", message, dependency, None, remedy, proof(stated))
 
 
 def _forgotten(unknown: Sequence[str], ended: Mapping[str, str]) -> str:
@@ -319,7 +333,7 @@ _MANY = ":".join(map(str, range(10, 11 + MOST_NAMED)))
 
 DEPENDENCY = Rule(
     id="dependency",
-    what="A dependency can be read, names only jobs that Slurm knows, and can still be met.",
+    what="A dependency can be read, names only jobs and tasks that Slurm knows, and can still be met.",
     why=_WHY_KNOWN,
     levels=("deny",),
     tools=SCRIPTS,
@@ -334,6 +348,12 @@ DEPENDENCY = Rule(
         Example("one at a time by name", ("#SBATCH --dependency=singleton",), "pass"),
     ),
     failing=(
+        Example(
+            "after the tasks of a job that is no array",
+            ("#SBATCH --dependency=afterok:11_*",),
+            "deny",
+            facts={"known_jobs": frozenset({"11"})},
+        ),
         Example("after a job that does not exist", ("#SBATCH --dependency=afterok:99",), "deny", facts={}),
         Example(
             "after the success of a job that failed",

@@ -103,12 +103,13 @@ def _listed(ids: Sequence[str]) -> str:
 def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -> list[str]:
     """A sentence on the first job whose slot this one can take over, or why it takes over none."""
     stated = request_of(plan).dependency
-    if stated is not None and not waits_for(stated):
+    claimed = claims(() if plan.live is None else plan.live.active)
+    if stated is not None and not waits_for(stated, {claim.base for claim in claimed if claim.parts == "tasks"}):
         return ["By its dependency it may run beside those that it names: only the end of a whole job frees a slot."]
     if plan.live is None or stated is not None:
         return []
-    ends = chain_widths(claims(plan.live.active))
-    for job_id in ids[:_NAMED]:
+    ends, split = chain_widths(claimed), {str(claim.base) for claim in claimed if claim.parts == "components"}
+    for job_id in (one for one in ids[:_NAMED] if one not in split):
         taken = ends.get(int(job_id), 0)  # what follows already has no slot of its own to give
         if plan.live.active_jobs - taken + max(taken, width) <= most:
             return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.']

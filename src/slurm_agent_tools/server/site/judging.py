@@ -134,6 +134,7 @@ class SiteJudgement:
         """In the ledger, then where the controller finds it."""
         context, now = self._context, self._context.clock.now()
         ticket = tickets.new_ticket(self._ceilings(request.effective), request.data)
+        self._issuer.check_signable(ticket)
         item = Submission(
             token=f"{SUBMISSION_PREFIX}{ticket.nonce[:16]}", idempotency_key=ticket.nonce, phase="intent", created=now,
             updated=now, script_path=request.reading.path, script_sha256=request.reading.sha256,
@@ -191,15 +192,17 @@ class SiteJudgement:
     async def _fates(self, items: Sequence[Submission]) -> list[TicketFate]:
         """What is spent before the queue is looked at has its job in there.
 
-        Of a signed ticket the controller's own note on a job tells it, which nobody else writes.
+        Of a ticket that is signed, or whose file is not there, the controller's own note on a job tells it, which
+        nobody else writes.
         """
         context, now = self._context, self._context.clock.now()
         fates = [await context.db(self._issuer.fate, item.idempotency_key, item.created, now) for item in items]
-        if "told" not in fates:
+        if not {"told", "missing"} & set(fates):
             return fates
         spent = await context.slurm.tickets()
+        otherwise: dict[TicketFate, TicketFate] = {"missing": "gone"}
         return [
-            "spent" if fate == "told" and item.idempotency_key in spent else fate
+            "spent" if fate in {"told", "missing"} and item.idempotency_key in spent else otherwise.get(fate, fate)
             for item, fate in zip(items, fates, strict=True)
         ]
 

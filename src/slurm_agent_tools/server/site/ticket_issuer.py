@@ -10,15 +10,19 @@ from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.server.site.site_config import SiteConfig
-from slurm_agent_tools.store.ticket_folder import TicketFolder
+from slurm_agent_tools.store.ticket_folder import KEPT, TicketFolder
 from slurm_agent_tools.text import safe_open
 
-TicketFate = Literal["open", "told", "spent", "gone", "over"]
+TicketFate = Literal["open", "told", "spent", "gone", "missing", "over"]
 """open: it can be spent, and was not; told: it can be, and may have been, which jobs in the queue tell; gone: it can
-never be, and was not; over: it cannot be spent any more, and may have been."""
+never be, and was not; missing: the same, unless a job in the queue tells otherwise; over: it cannot be spent any more,
+and may have been."""
 
 _CLOCKS = timedelta(seconds=60)
 """Between the controller's clock and ours, where a signed ticket says itself when it is over."""
+
+_SPENT_KEPT = timedelta(seconds=KEPT)
+"""For this long the file of a spent ticket is certainly there, unless somebody else removed it."""
 
 _KEY_BYTES = 4096
 
@@ -36,6 +40,11 @@ class TicketIssuer:
         if self._key is not None:
             tickets.check_signable(script)
 
+    def check_signable(self, ticket: SubmissionTicket) -> None:
+        """Raises InputError for one that names too much to be signed, before anything is kept of it."""
+        if self._folder is None:
+            tickets.signed(ticket, self._key or b"")
+
     def publish(self, ticket: SubmissionTicket, script: bytes) -> str:
         """The word for the job's comment; from now on the controller lets the job in, once."""
         if self._folder is None:
@@ -50,7 +59,9 @@ class TicketIssuer:
         state = self._folder.state(nonce, now.timestamp())
         if state == "expired":
             return "gone" if self._folder.revoke(nonce) else "spent"
-        return "gone" if state == "unknown" else state
+        if state != "unknown":
+            return state
+        return "missing" if now < given + _SPENT_KEPT else "over"
 
     def take_back(self, nonce: str) -> bool:
         """Whether it certainly was not spent and never will be. A signed one cannot be taken back."""

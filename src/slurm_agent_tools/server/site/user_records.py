@@ -25,6 +25,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
+from slurm_agent_tools.slurm.questions import OfAll
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.text import safe_open
@@ -102,6 +103,7 @@ class RecordsByUser:
         self._key = LocalTransport(self._settings, slurm).key
         self._users: dict[int, UserRecords] = {}  # the one that was used last is the last
         self._calls = Counter[int]()
+        self._of_all: OfAll | None = None
         self._spent: dict[int, dict[str, datetime]] = {}
         self.tickets: dict[int, int] = {}
         self.policy = policy or self._policy
@@ -137,7 +139,10 @@ class RecordsByUser:
         folder = self._config.state / USERS / str(user.uid)
         safe_open.make_private(str(folder))
         backdrop = KeptBackdrop(folder / "seen.json")
-        slurm = SlurmClient(self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop)
+        slurm = SlurmClient(
+            self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop, of_all=self._of_all
+        )
+        self._of_all = slurm.of_all
         spent = self._spent.setdefault(user.uid, {})
         return UserRecords(user, Store(folder, clock=self.clock), slurm, folder, self.tickets, spent)
 

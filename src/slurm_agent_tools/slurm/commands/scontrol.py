@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
 from slurm_agent_tools.models.job import Job
@@ -52,19 +53,16 @@ def unknown(done: Completed) -> bool:
 _RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)", re.ASCII)
 
 _OWNER = "\n   UserId="
-
 _FIELD = re.compile(r"(?:^|[ \n]) *([A-Z][A-Za-z:/]*)=")
-
 _COMMAND, _SUBMITTED, _FOLDER = "\n   Command=", "\n   SubmitLine=", "\n   WorkDir="
-
 _OWN_ID = re.compile(r"\n   SLUID=\w+\Z")
-
 _LINE = re.compile(r"\n   ([A-Z][A-Za-z:/]*)=")
 
 _BEGIN = re.compile(r"(?:^|\n\n)JobId=(\d+)", re.ASCII)
 
-_COUNTED = re.compile(r"last_update_time=\S*, records=(\d+)\n", re.ASCII)
+_NUMBER = re.compile(r"JobId=[1-9]\d{0,9} ", re.ASCII)  # 1_0 and 01 are numbers to Python, not to Slurm
 
+_COUNTED = re.compile(r"last_update_time=\S*, records=(\d+)\n", re.ASCII)
 _NODE_BY_NODE = frozenset({"Nodes", "Mem", "GRES"})
 
 
@@ -75,12 +73,12 @@ def parse_details(done: Completed, base: int) -> tuple[Job, ...]:
     """
     columns.check(done)
     text = columns.text(done.stdout)
-    times = Counter(map(int, _BEGIN.findall(text)))
+    times = Counter(_BEGIN.findall(text))
     try:
         found = [_job(block) for block in _records(text) if _plain(block)]
     except (ValueError, KeyError) as error:
         raise columns.garbled(done, str(error)) from error
-    return tuple(job for job in found if base in {job.job_id.base, job.raw_id} and times[job.raw_id or 0] == 1)
+    return tuple(job for job in found if base in {job.job_id.base, job.raw_id} and times[str(job.raw_id)] == 1)
 
 
 def parse_every(done: Completed) -> tuple[Job, ...] | None:
@@ -88,6 +86,8 @@ def parse_every(done: Completed) -> tuple[Job, ...] | None:
 
     None where more begins like a record than Slurm printed: then nobody can tell which are its own.
     """
+    if unknown(done):
+        return ()
     columns.check(done)
     text = columns.text(done.stdout)
     counted = _COUNTED.match(text)
@@ -98,7 +98,7 @@ def parse_every(done: Completed) -> tuple[Job, ...] | None:
     if len(begins) != int(counted[1]):
         return None
     found = []
-    for start, end in zip(begins, [*begins[1:], len(text)], strict=True):
+    for start, end in pairwise([*begins, len(text)]):
         block = text[start:end].lstrip("\n")
         with suppress(ValueError, KeyError):  # what others write into a record of theirs refuses nobody an answer
             found += [_job(block)] if _plain(block) else []
@@ -106,10 +106,10 @@ def parse_every(done: Completed) -> tuple[Job, ...] | None:
 
 
 def _plain(block: str) -> bool:
-    """Whether what stands before the command is told once. Else a text of its owner's looks like Slurm's own words."""
+    """Whether its number is written as Slurm does, and nothing before the command twice: the other may be a user's."""
     facts = block.partition(_OWNER)[2].partition(_COMMAND)[0]
     names = [name for name in _FIELD.findall(facts) if name not in _NODE_BY_NODE]
-    return block.count(_OWNER) == 1 and len(names) == len(set(names))
+    return block.count(_OWNER) == 1 and len(names) == len(set(names)) and _NUMBER.match(block) is not None
 
 
 def parse_jobs(done: Completed) -> tuple[Job, ...]:
@@ -190,7 +190,10 @@ def _cells(block: str) -> dict[str, str]:
             cells[key] = match[1]
     facts, _, rest = tail.partition(_COMMAND)
     command, sign, paths = rest.rpartition(_FOLDER)
-    cells |= {key: value for key, value in reversed(_pairs(facts, _FIELD)) if key not in cells}
+    pairs = [(key, value) for key, value in _pairs(facts, _FIELD) if key not in _NODE_BY_NODE]
+    if len(dict(pairs)) < len(pairs):  # one of them stands in what a user wrote, such as a key for accounting
+        raise ValueError("a field is told twice")
+    cells |= {key: value for key, value in pairs if key not in cells}
     command = command.partition(_SUBMITTED)[0].strip()
     return cells | {"": facts, "Command": command} | dict(_pairs(sign + paths, _LINE))
 

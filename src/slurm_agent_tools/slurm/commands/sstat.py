@@ -30,7 +30,7 @@ def parse(done: Completed) -> tuple[StepUse, ...]:
         return ()
     columns.check(done)
     found = []
-    for line in columns.text(done.stdout).removesuffix("\n").split("\n"):
+    for line in columns.text(done.stdout).splitlines():
         try:
             found.append(_use(dict(zip(COLUMNS, line.split("|"), strict=True))))
         except ValueError as error:

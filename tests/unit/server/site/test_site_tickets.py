@@ -22,6 +22,8 @@ from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.store.submissions import Owner
+from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.transport.local import LocalFiles
 from slurm_agent_tools.transport.site_socket import SiteClient
 from slurm_agent_tools.units import JobId
@@ -34,6 +36,11 @@ def words(made: Site) -> dict[str, object]:
         "arguments": {"script": "job.sh"}, "caller": ["test", "1", "cli"], "analysed": [],
         "status_read": made.slurm.clock.now().isoformat(),
     }  # fmt: skip
+
+
+def owner_of(made: Site) -> Owner:
+    """Alice in her project, as the service's ledger names them."""
+    return made.users.context(made.users._users[ALICE.uid], str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
 
 
 async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_path: Path):
@@ -55,6 +62,15 @@ async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_pat
         assert "token" in await made.client().ask("judge", words(made))
 
 
+async def test_what_is_too_long_to_be_signed_uses_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tickets, "LONGEST_SIGNED_TICKET", 100)
+    (tmp_path / "key").write_bytes(KEY)
+    async with site(tmp_path, tokens="hmac", key=tmp_path / "key") as made:
+        with pytest.raises(InputError, match="makes a ticket of more than 100 letters"):
+            await made.client().ask("judge", words(made))
+        assert made.ledger().open_submissions(owner_of(made)) == []
+
+
 async def test_of_a_signed_ticket_no_comment_tells_that_it_was_spent_but_the_controllers_note(tmp_path: Path):
     (tmp_path / "key").write_bytes(KEY)
     cap = "limits: {max_concurrent_jobs: 2}\n"
@@ -68,7 +84,7 @@ async def test_of_a_signed_ticket_no_comment_tells_that_it_was_spent_but_the_con
 
         made.slurm.noted = {tickets.verify(given["word"].removeprefix("ticket="), [KEY]).nonce: int(bare.out)}
         assert "token" in await made.client().ask("judge", third)
-        owner = made.users.context(made.users._users[ALICE.uid], str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
+        owner = owner_of(made)
         assert [item.job_id for item in made.ledger().accepted(owner)] == [int(bare.out)]
 
 
@@ -225,3 +241,54 @@ async def test_an_array_counts_by_what_its_ticket_lets_in_whatever_its_owner_mak
         (other / "job.sh").write_text(SCRIPT)
         client = SiteClient(str(made.config.socket), str(other), LocalFiles())
         assert "token" not in await client.ask("judge", words(made))
+
+
+@pytest.mark.parametrize("hours", [1, 25])
+async def test_a_spent_ticket_whose_file_is_gone_is_told_by_its_job(tmp_path: Path, hours: int):
+    """A day after its time the service removes it, and an array that was held counted as one: seven ran of four."""
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 4}\n") as made:
+        (made.project / "job.sh").write_text(SCRIPT.replace("--mem", "--array=0-7%4\n#SBATCH --mem"))
+        given = await made.client().ask("judge", words(made))
+        argv = ["sbatch", "--parsable", "--hold", f"--comment={given['token']} {given['word']}"]
+        sent = made.slurm._command(argv, (made.project / "job.sh").read_bytes(), str(made.project), ALICE.name)
+        job = sent.out.strip()
+        made.slurm.clock.move(hours * 3600)
+        if hours == 1:
+            made.spent_tickets()[0].unlink()  # somebody else did
+        TicketFolder(made.config.tickets).sweep(made.slurm.clock.now().timestamp())
+        assert made.spent_tickets() == []
+        change = ["scontrol", "update", f"JobId={job}", "ArrayTaskThrottle=1"]
+        assert made.slurm._command(change, b"", str(made.project), ALICE.name).code == 0
+        (made.project / "job.sh").write_text(SCRIPT)
+        assert "token" not in await made.client().ask("judge", words(made))
+        owner = made.users.context(made.users._users[ALICE.uid], str(made.project), RemoteFiles(None)).owner  # type: ignore[arg-type]
+        assert [(item.phase, item.job_id) for item in made.ledger().accepted(owner)] == [("released", int(job))]
+
+
+@pytest.mark.parametrize(("hours", "looks"), [(1, 0), (25, 1)])
+async def test_a_ticket_that_was_swept_and_has_no_job_frees_its_slot(tmp_path: Path, hours: int, looks: int):
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 1}\n") as made:
+        await made.client().ask("judge", words(made))
+        made.slurm.clock.move(hours * 3600)
+        assert TicketFolder(made.config.tickets).sweep(made.slurm.clock.now().timestamp()) == 1
+        for _ in range(looks):  # so late it may have been spent, which the accounting tells
+            assert "token" not in await made.client().ask("judge", words(made))
+            made.slurm.clock.move(61)
+        assert "token" in await made.client().ask("judge", words(made))
+
+
+@pytest.mark.parametrize(("word", "given"), [("_*", False), ("_0", False), ("", True)])
+async def test_a_job_behind_all_tasks_of_a_job_that_is_no_array_gets_no_ticket_beside_four(
+    tmp_path: Path, word: str, given: bool
+):
+    """Slurm lifts such a dependency at once: five ran of four."""
+    async with site(tmp_path, text="limits: {max_concurrent_jobs: 4}\n") as made:
+        for number in range(4):
+            argv = ["sbatch", "--parsable", f"--job-name=train-{number}"]
+            sent = FakeSlurm._command(made.slurm, argv, SCRIPT.encode(), str(made.project), ALICE.name)
+        made.slurm.clock.move(1)
+        line = f"#SBATCH --dependency=afterany:{sent.out.strip()}{word}\n#SBATCH --mem"
+        (made.project / "job.sh").write_text(SCRIPT.replace("#SBATCH --mem", line))
+        answer = await made.client().ask("judge", words(made))
+        assert ("token" in answer) == given
+        assert ("5 concurrent jobs with this one" in answer["decision"]) != given
