@@ -223,7 +223,7 @@ _OF_SLURM = re.compile(
 
 _SLURM_BEGINS = ("s", "[", "/")  # most lines do not: they need not be matched
 
-_JOB = re.compile(r"(?:\b(?:JOB|STEP|Job|Step|job|step) |\b(?:StepId|JobId)=)(\d+)\b|/job0*(\d+)/slurm_script: ")
+_JOB = re.compile(r"(?:\b(?:JOB|STEP|Job|Step|job|step) |\b(?:StepId|JobId)=)(\d+)\b|/job0*+(\d++)/slurm_script: ")
 
 _DIGITS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
 

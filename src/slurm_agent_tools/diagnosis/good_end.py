@@ -87,9 +87,10 @@ _REPORTED = re.compile(r"Successfully completed\.\s*$")
 
 _REPORT = 40
 
-# How programs begin a message of theirs.
+# How programs begin a message of theirs: with names, times and what stands in brackets, each read in one way alone.
 _HEAD = (
-    r"^\W{0,6}(?:[\w./:,+@-]{1,60}[:|\]>]\W{0,3}|\d[\d:.,/-]*\W{1,3}|\[[^\]]{1,60}\]\W{0,3}){0,5}"
+    r"^\W{0,6}(?:(?>[\w./,+@-]{1,60}+[:|\]>][^\w\[]{0,3}+|\d[\d:.,/-]*+[^\w\[]{0,3}+(?:(?<=\W)|(?=\[))"
+    r"|\[[^\]]{1,60}+\][^\w\[]{0,3}+)){0,12}\W{0,3}"
     r"(?i:fatal|errors?|exception|abort\w*|panic\w*|critical|failed|failure|cannot|could not|unable|traceback)\b"
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|ABORT\w*|FAILED|FAILURE)\b"
 )

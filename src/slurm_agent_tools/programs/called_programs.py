@@ -14,7 +14,7 @@ from slurm_agent_tools.programs.shell_words import OWN_JOB, POSITIONAL, SELF, SI
 from slurm_agent_tools.programs.wrapped_command import WRAPPERS, Command, behind, name_of, options
 
 # What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
-_REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
+_REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=(?>(?:(?!\{=|=\}).)*)=\}")
 _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
@@ -166,7 +166,7 @@ def other_interpreter(call: Command) -> None:
     call.program.files += [RunFile("other", word, call.line) for word in call.rest if _PROGRAM.fullmatch(word)][:1]
     for word in call.rest:
         call.program.files += [RunFile("other", path, call.line) for path in included(word, "")]
-        if call.name in {"perl", "ruby", "node", "php"} and re.search(r"\beval\b\s*\(?\s*[$\w]", word):
+        if call.name in {"perl", "ruby", "node", "php"} and re.search(r"\beval\b\s*+\(?\s*+[$\w]", word):
             call.program.opaque(f"it evaluates a computed text in {call.name}", call.line)
         if _SUBMITS.search(word) and re.search(r"system|exec|run|spawn|popen|`|\|", word):
             call.program.find("direct-submission", f"it runs sbatch from {call.name}", call.line)

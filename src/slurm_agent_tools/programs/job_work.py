@@ -192,7 +192,7 @@ def _connects(text: str) -> bool:
 def _imports(text: str) -> set[str]:
     """The packages that a short text of Python imports."""
     imported = re.findall(
-        r"\bfrom\s+([\w.]+)|(?<!\w )\bimport\s+([\w., ]+)", re.sub(r"(from\s+\S+)\s+import.*", r"\1", text)
+        r"\bfrom\s+([\w.]+)|(?<!\w )\bimport\s++([\w., ]+)", re.sub(r"(from\s+\S+)\s+import.*", r"\1", text)
     )
     names = ",".join("".join(pair) for pair in imported).split(",")
     return {name.strip().partition(" ")[0].partition(".")[0] for name in names}

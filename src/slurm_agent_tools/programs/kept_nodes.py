@@ -85,7 +85,7 @@ def _forwards(call: Command) -> bool:
 def _waits(call: Command) -> None:
     """`sleep infinity`, `sleep 8h` and `tail -f`: judged when it is known where in the text they stand."""
     if call.name == "tail":
-        follows = any(re.fullmatch(r"-\w*[fF]\w*|--follow\S*", word) for word in call.rest)
+        follows = any(re.fullmatch(r"-(?=\w*[fF])\w+|--follow\S*", word) for word in call.rest)
         ends = any(word.startswith("--pid") for word in call.rest)
         if follows and not ends:
             call.program.idles.append(IdleCommand("endless", _shown(call), call.line))

@@ -34,10 +34,13 @@ _START = r"(?<![\w.:$@])(?:system2?|exec[vl]?[pe]*|popen[23]?|spawn\w*|execSync|
 _COMPUTED = re.compile(
     rf"{_START}\s*\(\s*(?!{_STRING}\s*[,)])(?=[\w$@%\"'(\[])"
     rf"|{_START}\s+(?!{_STRING}\s*(?:;|,|$|\|\||or\b))[$@%\"'](?!\s*[,)])"
-    r"|`[^`]*\$[^`]*`|(?<![\w.])(?:system|exec)\s+[a-z_]\w*\s*$|\bqx\s*[{(/]|do\.call\(\s*[\"']?(?:system|Sys\.setenv)"
-    r"|(?:ENV|environ)\s*[\[{]\s*(?![\"']?\w+[\"']?\s*[\]}])[^\]}]*[\]}]\s*="
-    r"|Sys\.setenv\s*\(\s*(?![\w.]+\s*=)\S|(?:base64|pack|chr)\w*\s*\(.*(?:system|exec|eval)"
+    r"|`[^`$]*+\$[^`]*+`|(?<![\w.])(?:system|exec)\s+[a-z_]\w*\s*$|\bqx\s*[{(/]|do\.call\(\s*[\"']?(?:system|Sys\.setenv)"
+    r"|(?:ENV|environ)\s*[\[{]\s*(?![\"']?\w+[\"']?\s*[\]}])[^\]}]{0,200}+[\]}]\s*="
+    r"|Sys\.setenv\s*\(\s*(?![\w.]+\s*=)\S"
 )
+
+_CODED = re.compile(r"(?:base64|pack|chr)\w{0,40}\s*\(")
+_STARTS = re.compile(r"system|exec|eval")
 
 
 def by_input(name: str, rest: Sequence[str]) -> bool:
@@ -57,9 +60,14 @@ def by_input(name: str, rest: Sequence[str]) -> bool:
 def computed(text: str) -> int | None:
     """The line, from 1 on, that starts a command or sets a variable out of more than a literal."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.lstrip().startswith("#") and _COMPUTED.search(line[:2000]):
+        if not line.lstrip().startswith("#") and _computes(line[:2000]):
             return number
     return None
+
+
+def _computes(line: str) -> bool:
+    coded = _CODED.search(line)
+    return (coded is not None and _STARTS.search(line, coded.end()) is not None) or _COMPUTED.search(line) is not None
 
 
 PYTHON = re.compile(r"i?python[\d.]*|pypy[\d.]*")

@@ -339,7 +339,7 @@ def _output(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one an
 
 
 # `date +sbatch` prints a command.
-_SAID = re.compile(r"(?:date|seq)\s.*(?<!%)[+=\s][^%\s]*[A-Za-z]{4}")
+_SAID = re.compile(r"(?:date|seq)\s.*?(?<!%)[+=\s](?>(?:(?![A-Za-z]{4})[^%\s+=])*)[A-Za-z]{4}")
 _FILTERS = frozenset({"head", "tail", "sort", "uniq", "paste", "tr", "cut", "wc", "nl", "shuf", "tac", "xargs"})
 
 

@@ -176,7 +176,7 @@ def _environment(task: object) -> list[str]:
 
 def _filled(command: str) -> str:
     """The command without what the program itself puts in."""
-    return re.sub(r"\{\{.*?\}\}|\$\{\w+[.\[][^}]*\}", "${_}", command)
+    return re.sub(r"\{\{(?>(?:(?!\{\{|\}\}).)*)\}\}|\$\{\w++[.\[](?>(?:(?!\$\{)[^}])*)\}", "${_}", command)
 
 
 def _commands(value: object, depth: int = 0) -> Iterator[str]:
@@ -195,7 +195,7 @@ def _commands(value: object, depth: int = 0) -> Iterator[str]:
 
 def _line(text: str, name: str, command: str) -> int:
     """Where a command stands: behind the name of its task, or at that name."""
-    found = re.search(rf"(?m)^[^\n\w]*(?:[\w.]+\.)?{re.escape(name)}\b.*[:=\]]", text)
+    found = re.search(rf"(?m)^[^\n\w]*+(?>(?:[\w.]+\.)?{re.escape(name)}\b).*[:=\]]", text)
     start = found.start() if found is not None else 0
     place = text.find(command.split("\n", maxsplit=1)[0][:40], start)
     return text.count("\n", 0, max(place, start)) + 1
@@ -285,7 +285,9 @@ def _as_makefile(text: str) -> str:
     made = []
     for line in text.split("\n"):
         if line[:1] in {" ", "\t"}:
-            plain = re.sub(r"\{\{(?!\s*\w+\s*\}\}).*?\}\}", "$${_}", line.strip().replace("$", "$$"))
+            plain = re.sub(
+                r"\{\{(?!\s*\w+\s*\}\})(?>(?:(?!\{\{|\}\}).)*)\}\}", "$${_}", line.strip().replace("$", "$$")
+            )
             made.append("\t" + re.sub(r"\{\{\s*(\w+)\s*\}\}", r"$(\1)", plain))
             continue
         header = re.match(r"@?([\w-]+)(?:\s[^:]*)?:(?!=)(.*)", line)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import dropwhile, pairwise
+from typing import TypeVar
 
 from slurm_agent_tools.programs.job_work import is_work
 from slurm_agent_tools.programs.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
 from slurm_agent_tools.programs.wrapped_command import Command, options
 from slurm_agent_tools.text import bounded_documents
 
-_RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
+_RULE = re.compile(r"([^\s:=#][^:=#]*+)::?(?!=)\s*+([^=;]*+)(?:;(.*))?$")
 _VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:[:?+]?=)\s*(.*)$")
-_STARTED = re.compile(r"\$[({]shell\s+((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)[)}]")
+_STARTED = re.compile(r"\$[({]shell\s++((?>(?:[^(){}]|\([^()]*+\)|\{[^{}]*+\})*))[)}]")
 _USE = re.compile(r"\$[({](\w+)[)}]")
 
-_SUBMITS = re.compile(
-    r"\b(?:executor|cluster|batch[-_]?system|scheduler|submit|backend\.default)\b\W{1,4}(?:.*\bsbatch\b|slurm\b)"
-    r"|hydra[/.]launcher\W{1,4}submitit_slurm",
-    re.IGNORECASE,
-)
+_CHOSEN = r"\b(?:executor|cluster|batch[-_]?system|scheduler|submit|backend\.default)\b\W"
+_GIVEN = re.compile(_CHOSEN, re.IGNORECASE)
+_SUBMITS = re.compile(rf"{_CHOSEN}{{1,4}}slurm\b|hydra[/.]launcher\W{{1,4}}submitit_slurm", re.IGNORECASE)
+_SBATCH = re.compile(r"\bsbatch\b", re.IGNORECASE)
 
 _FLAG = re.compile(r"(?:slurm|drmaa)\s*:\s*true\b", re.IGNORECASE)
 
@@ -35,12 +35,17 @@ _SUFFIXES = re.compile(r"\.DEFAULT|(?:\.[a-z]\w*){2}")  # of old rules: for what
 _TRYING_AGAIN = "--retries --restart-times -T --errorStrategy -process.errorStrategy"
 
 
+_T = TypeVar("_T")
+_Recipe = list[tuple[int, str]]
+_LONGEST = 10_000  # characters of a line
+
+
 @dataclass(slots=True)
 class _Make:
     """A makefile: for each target what it needs and its lines of shell, and the variables."""
 
-    needs: dict[str, list[str]] = field(default_factory=dict)
-    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    needs: dict[str, list[list[str]]] = field(default_factory=dict)  # targets of one rule share what it holds
+    lines: dict[str, list[_Recipe]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     first: str | None = None
 
@@ -48,21 +53,25 @@ class _Make:
 def read_makefile(text: str, goals: Sequence[str]) -> Program:
     """The recipes that `make GOALS` runs, as shell. Patterns and computed targets count as wanted."""
     program, made = Program(), _Make()
-    targets: list[str] = []
+    recipe: _Recipe = []
     for number, line in _joined(text):
         if not line:  # nothing ends with it
+            continue
+        if len(line) > _LONGEST:
+            program.opaque(f"a line of this makefile has more than {_LONGEST:,} characters", number)
             continue
         setting = SETS_DEVICES.search(_plainly(line)) if "=" in line and not line.startswith("\t") else None
         if setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
         if not line.startswith("\t"):
             _at_once(program, made, number, line, goals)
-        targets = _line(made, targets, number, line)
+        recipe = _line(made, recipe, number, line)
     settings = dict(word.split("=", 1) for word in goals if "=" in word)
     made.variables |= settings
     recipes: dict[int, str] = {}
-    for target in _wanted(made, [word for word in goals if "=" not in word and not word.startswith("-")]):
-        recipes |= {number: _recipe(made, line) for number, line in made.lines.get(target, ())}
+    wanted = _wanted(made, [word for word in goals if "=" not in word and not word.startswith("-")])
+    for found in _each_once(block for target in wanted for block in made.lines.get(target, ())):
+        recipes |= {number: _recipe(made, line) for number, line in found}
     if recipes:  # one text, each line where it stands in the file
         whole = "\n".join(recipes.get(number, "") for number in range(1, max(recipes) + 1))
         program.texts.append(InnerText("shell", whole, 1))
@@ -84,44 +93,44 @@ def _plainly(line: str) -> str:
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
     """Lines with those that a backslash continues; the number is that of the first one."""
-    start, whole = 1, ""
+    start, parts = 1, list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
-        whole, start = (whole + line, start) if whole else (line, number)
-        if whole.endswith("\\"):
-            whole = whole[:-1] + " "
+        start = start if parts else number
+        if line.endswith("\\"):
+            parts.append(line[:-1] + " ")
             continue
-        yield start, whole
-        whole = ""
+        yield start, "".join(parts) + line
+        parts = []
 
 
-def _line(made: _Make, targets: list[str], number: int, line: str) -> list[str]:
+def _line(made: _Make, recipe: _Recipe, number: int, line: str) -> _Recipe:
+    """The recipe that the next line may belong to."""
     if line.startswith("\t"):
-        for target in targets:
-            made.lines.setdefault(target, []).append((number, line.strip()))
-        return targets
+        recipe.append((number, line.strip()))
+        return recipe
     if not line.strip() or line.lstrip().startswith("#"):
-        return targets
+        return recipe
     variable = _VARIABLE.match(line)
     if variable is not None:
         made.variables[variable[1]] = variable[2].strip()
-        return targets
+        return recipe
     rule = _RULE.match(_used(made, line))
     if rule is None:
-        return targets
-    targets = rule[1].split()
+        return recipe
+    targets, needs = rule[1].split(), rule[2].split()
+    recipe = [(number, rule[3].strip())] if rule[3] else []
     for target in targets:
-        made.needs.setdefault(target, []).extend(rule[2].split())
-        if rule[3]:
-            made.lines.setdefault(target, []).append((number, rule[3].strip()))
+        made.needs.setdefault(target, []).append(needs)
+        made.lines.setdefault(target, []).append(recipe)
     if made.first is None and not targets[0].startswith("."):
         made.first = targets[0]
-    return targets
+    return recipe
 
 
 def _used(made: _Make, line: str) -> str:
     """The line with its variables put in, three deep."""
     for _ in range(3):
-        line = _USE.sub(lambda found: made.variables.get(found[1], f"${{{found[1]}}}")[:1000], line)[:10_000]
+        line = _USE.sub(lambda found: made.variables.get(found[1], f"${{{found[1]}}}")[:1000], line)[:_LONGEST]
     return line
 
 
@@ -134,17 +143,27 @@ def _recipe(made: _Make, line: str) -> str:
     return text.replace("\0", "$")
 
 
+def _each_once(blocks: Iterable[list[_T]], seen: set[int] | None = None) -> Iterator[list[_T]]:
+    """The blocks without those that are in `seen` already; many targets may share one that is long."""
+    seen = set() if seen is None else seen
+    for block in blocks:
+        if id(block) not in seen:
+            seen.add(id(block))
+            yield block
+
+
 def _wanted(made: _Make, goals: Sequence[str]) -> list[str]:
     known = [*made.needs]
     first = made.variables.get(".DEFAULT_GOAL", made.first)
     rest = list(goals) or ([first] if first is not None else [])
     rest += [target for target in known if "%" in target or "$" in target or _SUFFIXES.fullmatch(target)]
     found: dict[str, None] = {}
+    seen: set[int] = set()
     while rest and len(found) < _MAX_GOALS:
         target = rest.pop()
         if target not in found:
             found[target] = None
-            rest += made.needs.get(target, ())
+            rest += (name for needs in _each_once(made.needs.get(target, ()), seen) for name in needs)
     return [target for target in known if target in found]
 
 
@@ -164,11 +183,17 @@ def read_notebook(text: str) -> Program:
         if lines[0].startswith("%%"):
             shell += lines[1:] if re.match(r"%%(?:bash|sh|script)", lines[0]) else []
             continue
-        shell += [found[1] for line in lines if (found := re.match(r"\s*(?:[\w, ]+=\s*)?!(.*)", line)) is not None]
-        python += [re.sub(r"^(\s*)(?:[\w, ]+=\s*)?[!%?].*", r"\1pass", line) for line in lines]
+        shell += [found[1] for line in lines if (found := re.match(r"\s*+(?:[\w, ]*+=\s*+)?!(.*)", line)) is not None]
+        python += [re.sub(r"^(\s*+)(?:[\w, ]*+=\s*+)?[!%?].*", r"\1pass", line) for line in lines]
     program.texts += [InnerText("shell", "\n".join(shell), 1)] if shell else []
     program.texts += [InnerText("python", "\n".join(python), 1)] if python else []
     return program
+
+
+def _submits(line: str) -> bool:
+    """Whether it names Slurm as what runs the work, or sbatch anywhere behind the first setting of that."""
+    given = _GIVEN.search(line)
+    return (given is not None and _SBATCH.search(line, given.end()) is not None) or _SUBMITS.search(line) is not None
 
 
 def read_config(text: str, chosen: Sequence[str] = ()) -> Program:
@@ -186,9 +211,9 @@ def read_config(text: str, chosen: Sequence[str] = ()) -> Program:
             profiles = -1
         if inside or bare.startswith(("#", "//")):
             continue
-        if included := re.match(r"includeConfig\s*\(?\s*[\"']([^\"'$]+)", bare):
+        if included := re.match(r"includeConfig\s*+\(?\s*[\"']([^\"'$]+)", bare):
             program.files.append(RunFile("config", included[1], number, tuple(chosen)))
-        if _SUBMITS.search(bare) or _FLAG.match(bare):
+        if _submits(bare) or _FLAG.match(bare):
             program.find("direct-submission", "this setting submits jobs", number)
         if _RETRIES.search(bare):
             program.find("auto-retry", "this setting starts failed work again", number)
@@ -279,10 +304,7 @@ def _skipped(word: str, rest: Iterator[str]) -> bool:
 
 def _retried(call: Command) -> list[str]:
     """The command behind `retry -t 3` or `retry 3`."""
-    rest = call.rest
-    while rest and re.fullmatch(r"-\S*|\d+[smh]?", rest[0]):
-        rest = rest[1:]
-    return rest
+    return list(dropwhile(re.compile(r"-\S*|\d+[smh]?").fullmatch, call.rest))
 
 
 _PROFILE = ("config.yaml", "config.v8+.yaml")  # the second goes before the first from version 8 on

@@ -55,6 +55,15 @@ class _Wanted:
         return asked is not None and asked >= self.asked
 
 
+def _bare(error: AgentToolsError) -> AgentToolsError:
+    """The error without the frames that it came through and what it was made of: both hold whole answers of Slurm.
+
+    One that is raised again would also gather the frames of each caller.
+    """
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 class SharedAnswer(Generic[T]):
     """One question whose answer is kept for a while; simultaneous askers wait for the same command."""
 
@@ -89,7 +98,7 @@ class SharedAnswer(Generic[T]):
             else:
                 await self._refresh()
         if self._error is not None:
-            raise self._error
+            raise _bare(self._error)
         return self._answer  # type: ignore[return-value]  # set together with _asked
 
     async def _refresh(self) -> None:
@@ -98,7 +107,8 @@ class SharedAnswer(Generic[T]):
             self._answer, self._error, self._failed = await self._ask(), None, None
             self._asked = asked
         except AgentToolsError as error:
-            self._error, self._asked, self._failed = error, asked, self._clock.now()
+            self._answer, self._error = None, _bare(error)
+            self._asked, self._failed = asked, self._clock.now()
         finally:
             busy, self._busy = self._busy, None
             busy.set()
@@ -140,7 +150,7 @@ class SharedAnswers(Generic[K, T]):
         found = {key: self._kept[key] for key in asked}
         for kept in found.values():
             if kept.error is not None:
-                raise kept.error
+                raise _bare(kept.error)
         return {key: kept.answer for key, kept in found.items() if kept.answer is not None}
 
     def _has(self, key: K, wanted: _Wanted) -> bool:
@@ -160,7 +170,7 @@ class SharedAnswers(Generic[K, T]):
                 told = await self._ask(keys, age)
                 self._kept |= {key: _Kept(asked, told.get(key), None) for key in keys}
             except AgentToolsError as error:
-                self._kept |= {key: _Kept(asked, None, error, self._clock.now()) for key in keys}
+                self._kept |= {key: _Kept(asked, None, _bare(error), self._clock.now()) for key in keys}
         finally:
             self._out = {}
             busy, self._busy = self._busy, None

@@ -35,8 +35,10 @@ def named(nodes: str | None) -> frozenset[str]:
 
 def _words(text: str) -> list[str]:
     """The expression cut at the commas outside of brackets."""
-    words = re.split(r",(?![^\[]*\])", text)
-    if any(not word or re.search(r"[\s\[\]]", _PIECE.sub("", word)) for word in words):
+    cut = _PIECE.sub(lambda piece: piece[0].replace(",", "\n"), text).split(",")
+    words = [word.replace("\n", ",") for word in cut]
+    bad = "\n" in text or any("[" in piece for piece in _PIECE.findall(text))
+    if bad or any(not word or re.search(r"[\s\[\]]", _PIECE.sub("", word)) for word in words):
         raise ValueError(f"not a list of nodes: {text[:80]!r}")
     return words
 

@@ -290,7 +290,8 @@ class AccountingQuestions:
             if not self.absent:
                 sacct.check(done)
         except AccountingUnreachable as error:
-            self.failed, self._late = error, (self._clock.now(), error) if done.timed_out else None
+            self.failed = AccountingUnreachable(error.message, hint=error.hint)  # no frames: they hold the answer
+            self._late = (self._clock.now(), self.failed) if done.timed_out else None
             raise
         self.failed = self._late = None
         return done

@@ -141,7 +141,6 @@ def judge_load(answers: Sequence[ControllerAnswer], diagnosis: ControllerStatist
 
 
 _FEW, _NARROW = 4, 1000  # jobs
-
 _WHILE, _OLDEST, _CONFIG_AGE, _DIAGNOSIS_AGE = 10.0, 60.0, 3600.0, 300.0  # seconds
 
 
@@ -163,6 +162,8 @@ class ClusterInfo:
 
 
 _FRESH_MARK = partial(secrets.token_hex, 8)
+OfAll = tuple[CommandRunner, SharedAnswer[Queue], SharedAnswer[tuple[Node, ...]]]
+"""What a client has that asks for another user with the same commands: its answers are not kept twice."""
 
 
 class SlurmQuestions:
@@ -177,15 +178,16 @@ class SlurmQuestions:
         user: str,
         mark: Callable[[], str] = _FRESH_MARK,
         backdrop: KeptBackdrop | None = None,
+        of_all: OfAll | None = None,
     ) -> None:
-        self._queue = SharedAnswer(clock, self._ask_queue)
-        self._asker = CommandRunner(runner, settings)
+        queue, nodes = SharedAnswer(clock, self._ask_queue), SharedAnswer(clock, self._ask_nodes)
+        self.of_all: OfAll = of_all or (CommandRunner(runner, settings), queue, nodes)
+        self._asker, self._queue, self._nodes = self.of_all
         self.times = self._asker.times
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
         self._partitions = SharedAnswer(clock, self._ask_partitions)
         self._backdrop = backdrop or KeptBackdrop()
-        self._nodes = SharedAnswer(clock, self._ask_nodes)
         self._records: NodeRecords | None = None
         self._config = SharedAnswer(clock, self._ask_config)
         self._diagnosis = SharedAnswer(clock, self._ask_diagnosis)

@@ -6,13 +6,13 @@ import fnmatch
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 
 MAX_PATTERN = 200
 
 MAX_MADE = 2**18
 
-_FORMAT = re.compile(r"%(%|[-+ 0#]*\d{0,3}(?:\.\d{1,3})?(?:[sbqcdiuxXo]|\([^)]*\)T))")
+_FORMAT = re.compile(r"%(%|[-+ 0#]*\d{0,3}(?:\.\d{1,3})?(?:[sbqcdiuxXo]|\([^()]*+\)T))")
 
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "r": "\r", "a": "\a", "e": "\x1b", '"': '"', "'": "'"}
 
@@ -46,10 +46,9 @@ def _filled(words: Iterator[str], found: re.Match[str]) -> str:
 
 def echoed(words: Sequence[str]) -> str:
     """What echo prints, with its line end."""
-    rest, newline = list(words), "\n"
-    while rest and re.fullmatch(r"-[neE]+", rest[0]):
-        newline = "" if "n" in rest.pop(0) else newline
-    return " ".join(rest).replace("\\n", "\n") + newline
+    options = list(takewhile(re.compile(r"-[neE]+").fullmatch, words))
+    newline = "" if any("n" in option for option in options) else "\n"
+    return " ".join(words[len(options) :]).replace("\\n", "\n") + newline
 
 
 def braces(text: str, most: int = 64) -> list[str]:

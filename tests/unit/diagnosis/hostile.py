@@ -42,7 +42,9 @@ MODULES = (
     python_tracebacks,
     root_cause,
 )
-UNITS = ("salloc: error: ", "failp", "slurmw", "Error: /", "srun: error: Prolog ", None)  # None: all samples in turn
+UNITS = (
+    "salloc: error: ", "failp", "slurmw", "Error: /", "srun: error: Prolog ", "7:", "7.-", None,  # all samples in turn
+)  # fmt: skip
 
 
 def spelled(tree: Iterable[tuple[Any, Any]], filler: str = "x") -> list[str]:

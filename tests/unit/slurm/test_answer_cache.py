@@ -1,3 +1,6 @@
+import gc
+import weakref
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -151,3 +154,25 @@ async def test_old_answers_are_let_go(asked):
     asked.clock.move(61)
     await asked.batch.get([1], 10)
     assert list(asked.batch._kept) == [1]
+
+
+class Answer:
+    """Stands for the megabytes that a command printed."""
+
+
+@pytest.mark.parametrize("kind", ["one", "many"])
+async def test_an_error_that_is_kept_keeps_nothing_of_the_answer_that_it_is_about(kind):
+    seen = []
+
+    async def ask(*_):
+        whole = Answer()
+        seen.append(weakref.ref(whole))
+        raise SlurmUnreachable("what cannot be read") from ValueError(whole)
+
+    shared = SharedAnswer(FakeClock(), ask) if kind == "one" else SharedAnswers(FakeClock(), ask)
+    get = partial(shared.get, 10) if kind == "one" else partial(shared.get, [1], 10)
+    for _ in range(2):
+        with suppress(SlurmUnreachable):
+            await get()
+    gc.collect()
+    assert [one() for one in seen] == [None]

@@ -47,7 +47,7 @@ which compile match search fullmatch sub find index count replace exists
 _TELLING = frozenset(_TELLING_WORDS.split())
 
 _SUBMITTING = re.compile(
-    r"(?:^|[;&|(])\s*(?:\S*/)?(?:sbatch|salloc|scontrol\s+(?:update|requeue\w*|release|hold))\s+[^\s|]"
+    r"(?:^|[;&|(])\s*+(?:[^\s;&|(]*/)?(?:sbatch|salloc|scontrol\s+(?:update|requeue\w*|release|hold))\s+[^\s|]"
 )
 
 _RETRYING = frozenset({"FailureConfig", "LaunchConfig", "remote"})

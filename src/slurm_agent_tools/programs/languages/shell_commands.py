@@ -71,8 +71,10 @@ _LIBRARIES = re.compile(
     r"batchtools_slurm|makeClusterFunctionsSlurm|future\.batchtools|slurm_apply|clustermq\.scheduler\W+slurm"
 )
 
+_LAUNCHER = re.compile(r"(?<![-\w])hydra[/.]launcher|executor|cluster")
+
 _HANDED = re.compile(
-    r"(?:^|[;&|!`(=\n]|\b(?:shell|exec|spawn|system)\s)\s*[\"']?(?:\S*/)?(?:sbatch|salloc)[\"']?\s+[^\s|]"
+    r"(?:^|[;&|!`(=\n]|\b(?:shell|exec|spawn|system)\s)[^\S\n]*+[\"']?(?:[^\s;&|!`(=]*/)?(?:sbatch|salloc)[\"']?\s+[^\s|]"
 )
 
 
@@ -241,11 +243,17 @@ def _word(call: Command, word: str) -> None:
         call.program.find("direct-submission", "it uses a library that submits jobs", call.line)
     if _JOB_API.search(word):
         call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
-    if re.search(r"(?:(?<![-\w])hydra[/.]launcher|executor|cluster)\S*=\S*slurm", word):
+    if any(map(_launches, word.split())):
         call.program.find("direct-submission", f"it chooses a launcher that submits jobs: {word[:80]}", call.line)
     hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su"}
     if hands_over and _HANDED.search(word) and not _is_read(call, word):
         call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
+
+
+def _launches(setting: str) -> bool:
+    """`hydra/launcher=submitit_slurm`, `--executor=slurm`."""
+    named = _LAUNCHER.search(setting)
+    return named is not None and "slurm" in setting[named.end() :].partition("=")[2]
 
 
 def _devices(call: Command, word: str) -> None:

@@ -97,7 +97,7 @@ def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: lis
 
 _TRIPLE = re.compile(r"(\"\"\"|''')(.*?)\1", re.DOTALL)
 _INCLUDED = re.compile(r"\binclude\s*\{[^{}]*\}\s*from\s*[\"'](\.[^\"'$]+)[\"']")
-_STARTED = re.compile(r"[\"'][^\"'\n]*\b(sbatch|salloc)\b[^\"'\n]*[\"']\s*\.execute\(")
+_STARTED = re.compile(r"[\"'](?>[^\"'\n]*\b(sbatch|salloc)\b)[^\"'\n]*+[\"']\s*+\.execute\(")
 
 
 _LABELS = re.compile(r"\b(script|shell|stub|exec|input|output|when)\s*:")
@@ -115,6 +115,14 @@ def _is_script(before: str) -> bool:
     return labels in (["script"], ["shell"]) or (alone and labels not in (["stub"], ["exec"]))
 
 
+def _numbered(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """What is found, and the line where it begins."""
+    number, last = 1, 0
+    for found in pattern.finditer(text):
+        number, last = number + text.count("\n", last, found.start()), found.start()
+        yield number, found
+
+
 def read_nextflow(program: Program, text: str, folder: str) -> None:
     """The scripts of the processes, the settings among them, and the files that are included."""
     shell = []
@@ -129,9 +137,9 @@ def read_nextflow(program: Program, text: str, folder: str) -> None:
     as_shell(program, shell)
     for rule, what, level, number in read_config(text).findings:
         program.find(rule, what, number, level)
-    for found in _STARTED.finditer(text):
-        program.find("direct-submission", f"it runs {found[1]}", text.count("\n", 0, found.start()) + 1)
-    for found in _INCLUDED.finditer(text):
+    for number, found in _numbered(_STARTED, text):
+        program.find("direct-submission", f"it runs {found[1]}", number)
+    for number, found in _numbered(_INCLUDED, text):
         for tail in ("", ".nf", "/main.nf"):
             path = posixpath.normpath(posixpath.join(folder, found[1] + tail))
-            program.files.append(RunFile("tasks", path, text.count("\n", 0, found.start()) + 1, ("nextflow",)))
+            program.files.append(RunFile("tasks", path, number, ("nextflow",)))

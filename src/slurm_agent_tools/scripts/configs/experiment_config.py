@@ -121,7 +121,7 @@ def _json(text: str) -> Config:
 
 _TOML_TABLE = re.compile(r"\s*+\[([^\[\]]++)\]\s*+(?:#.*)?$")
 
-_TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*+\.\s*+(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*+=""")
 
 
 def _toml(text: str) -> Config:
@@ -167,7 +167,7 @@ def walk(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
 
 def leaf(place: str) -> str:
     """The key's own name: `a.b[0]` is `b`."""
-    return re.sub(r"(?:\[\d+\])+$", "", place).rpartition(".")[2]
+    return re.sub(r"(?<!\])(?:\[\d+\])+$", "", place).rpartition(".")[2]
 
 
 # --- Which values of a configuration name files that a run reads. Pure: whether they exist is the caller's business ---

@@ -278,3 +278,12 @@ async def test_an_exception_without_users_counts_for_no_caller_who_says_project_
         async with site(folder, text=text % more) as made:
             (made.project / "job.sh").write_text(LONG)
             assert ("token" in await made.client().ask("judge", words(made))) is good, more
+
+
+async def test_what_all_users_ask_for_with_one_command_is_kept_once_for_all(tmp_path: Path):
+    async with site(tmp_path) as made:
+        with made.users.of(ALICE) as hers, made.users.of(BOB) as his:
+            queues = [await records.slurm.queue(max_age=60) for records in (hers, his, hers)]
+            assert queues[0] is queues[1] is queues[2]
+            assert hers.slurm.calls["squeue"] == 1
+            assert [len(records.slurm.mine(queues[0])) for records in (hers, his)] == [0, 0]

@@ -285,7 +285,9 @@ def _message(keys: Sequence[str], text: str) -> str:
         key = _key(keys, int(match[1]))
         return match[0] if key is None else f"slurm.{key}: "
 
-    return re.sub(r": #SBATCH [^;]*?(?=; slurm\.|\. An option )", "", re.sub(r"\b[Ll]ine (\d+): ", named, text))
+    return re.sub(
+        r": #SBATCH (?:(?!: #SBATCH )[^;])*?(?=; slurm\.|\. An option )", "", re.sub(r"\b[Ll]ine (\d+): ", named, text)
+    )
 
 
 def _key(keys: Sequence[str], line: int) -> str | None:
