@@ -61,7 +61,8 @@ end
 
 local EXPEDITED = 45 -- by --requeue=expedite of 25.11 and later
 
--- 23.02 and later tell all errors.
+-- Only before 23.02 does Slurm not tell Lua its errors by their names. Of that version the ways in which it reads GPUs and
+-- frees a text are known here.
 local OF_22_05 = slurm.ESLURM_INVALID_NODE_NAME == nil
 
 -- Cores that are kept for the system: a job that names them gets whole nodes. Slurm tells of them from 26.05 on.
@@ -389,7 +390,7 @@ local function is_plain_tres(item)
   return string.find(last, "^%w") ~= nil
 end
 
--- What stands behind the sign that a word is of gres, and a word of GPUs without its number.
+-- A word of gres without the sign that it is one.
 local function gres_of(word)
   return (string.gsub(word, "^gres[:/]", ""))
 end
@@ -498,8 +499,8 @@ local function check_together(found, get, shape)
       refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
     end
   end
-  if (shape.of_task or shape.tasks_per_gpu) and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05
-    refuse(found, "gpus", "memory brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; ask with --gpus-per-node")
+  if shape.of_task and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05, and by its source 24.11
+    refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; ask with --gpus-per-node")
   end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
@@ -579,7 +580,9 @@ local function untold_of(parts, names)
   local default = names == nil
   for _, part in ipairs(partitions_of(parts, names)) do
     default = false
-    if stated(part, "alternate") and not parts[part.alternate] then return part.alternate end
+    if stated(part, "alternate") and not parts[part.alternate] then
+      return string.format("%s (the Alternate of %s)", part.alternate, part.name)
+    end
   end
   for name in string.gmatch(names or "", "[^,%s]+") do
     if parts[name] == nil then return name end
@@ -600,7 +603,7 @@ local function check_mixed(found, parts, names)
   if named < 2 then return end -- of one name it is one of both
   local untold = untold_of(parts, names)
   if untold then
-    refuse(found, "partition", "what " .. untold .. " gives is not told for this user; name it alone, or leave it out")
+    refuse(found, "partition", "what " .. untold .. " gives is not told for this user; leave it out")
   elseif whole and shared then
     refuse(found, "partition", names .. " are partitions of whole nodes and others; name those that give whole nodes, or none of them")
   end
@@ -649,7 +652,8 @@ end
 local function split_of(parts, names, reserved)
   local smallest = nil
   for _, part in ipairs(partitions_of(parts, names, reserved)) do
-    smallest = math.min(smallest or math.huge, positive(part.max_mem_per_cpu) or smallest or math.huge)
+    local size = positive(part.max_mem_per_cpu)
+    if size then smallest = math.min(smallest or size, size) end
   end
   return smallest
 end
@@ -711,9 +715,6 @@ local function adds_to_a_job(source)
   return string.find(string.lower(stated(source, "dependency") or ""), "expand", 1, true) ~= nil
 end
 
--- squeue writes 24 letters for each to everybody who asks, and 4,000 jobs that wait for 800 are more than anybody reads.
-local MOST_DEPENDENCIES = 100
-
 local function check_flags(found, source)
   for place = 0, 52 do
     if place == EXPEDITED and has_flag(source, 2 ^ place) then
@@ -723,6 +724,9 @@ local function check_flags(found, source)
     end
   end
 end
+
+-- squeue writes 24 letters for each to everybody who asks: 78 MB for 4,000 jobs that each wait for 800.
+local MOST_DEPENDENCIES = 100
 
 -- Options by which a job takes more than it shows, beside --exclusive, with a ticket too.
 local function check_hidden(found, source)
@@ -883,8 +887,8 @@ local function check_length(job, uid)
     end
   end
   for _, field in ipairs(ON_ONE_LINE) do
-    if string.find(job[field] or "", "%c") then
-      return { { rule = "directives", text = field .. " has a line break, or another letter that is none; leave it out" } }
+    if string.find(job[field] or "", "[\n\r\v\f]") then
+      return { { rule = "directives", text = field .. " has a line break; leave it out" } }
     end
   end
   if string.find(job.partition or "", "^[,%s]+$") then -- to 26.05 the default one (measured)
@@ -1062,7 +1066,7 @@ local function check_moved(found, job, record, parts)
     refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
   end
   if of_gpus(stated(record, "tres_per_task")) and brings_cpus(after(job, record), split_of(parts, elsewhere or "")) then
-    refuse(found, "gpus", "memory brings CPUs there (MaxMemPerCPU), and these bring tasks with GPUs; " .. SUBMIT_AGAIN)
+    refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; " .. SUBMIT_AGAIN)
   end
 end
 

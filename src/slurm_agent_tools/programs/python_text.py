@@ -29,7 +29,7 @@ def walked(node: ast.AST) -> Iterator[ast.AST]:
         yield inner
 
 
-_IMPORTS = re.compile(r"\b(?:import|from)\b(?>(?:[\w., \t\f]|\\\r?\n)*)")
+_IMPORTS = re.compile(r"\b(?:import|from)\b(?>(?:[\w., \t\f]|\\(?:\r\n?|\n))*)")
 
 _COPIED = 4_000_000
 """Letters that Python's parser may copy: it joins a name of an import part by part, 30,000 of them in a gigabyte."""

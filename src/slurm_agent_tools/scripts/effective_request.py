@@ -252,11 +252,9 @@ def _on(request: JobRequest, partition: Partition | None) -> Resources:
     if shape.whole and partition is not None:
         gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
         cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
-    if partition is not None and partition.max_mem_per_cpu and request.gpus_per_task and not request.memory_per_cpu:
-        brought = -(
-            -(request.memory_per_node or _most_memory(partition)) // partition.max_mem_per_cpu
-        )  # CPUs; 22.05 makes tasks of them
-        gpus = max(gpus, request.gpus_per_task * brought * shape.most_nodes)
+    if partition is not None and partition.max_mem_per_cpu and request.gpus_per_task and request.memory_per_node:
+        cpus_of_memory = -(-request.memory_per_node // partition.max_mem_per_cpu)  # 22.05 makes tasks of them
+        gpus = max(gpus, request.gpus_per_task * cpus_of_memory * shape.most_nodes)
     memory = _memory(request, shape, partition)
     return Resources(
         nodes=shape.nodes,

@@ -105,9 +105,10 @@ class DriftWatch:
 
     async def _differences(self, project: str, run: Submission, before: Comparison, row: str) -> list[Drifted]:
         age = 0 if self.fresh or row != before.row else self.context.settings.slurm.cache_seconds
-        told = await self.context.slurm.details(run.job_id or 0, max_age=age)
+        ask = self.context.slurm.details
+        told = await ask(run.job_id or 0, max_age=age) or await ask(run.job_id or 0, max_age=0)
         if not told and run.job_id in (await self.context.slurm.queue(max_age=0)).going().bases:
-            raise SlurmGarbled("what is written into it, such as its comment, looks like Slurm's own words.")
+            raise SlurmGarbled("the record of the job cannot be told from what its owner wrote into it.")
         records = [job for job in told if job.active]
         found: dict[Drifted, None] = {}
         for now, change in _changes(_allowed(run), records):

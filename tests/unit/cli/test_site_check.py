@@ -147,7 +147,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
     [
         ("controller", {"JobSubmitPlugins": "(null)"}, "JobSubmitPlugins="),
         ("controller", {"JobSubmitPlugins": "throttle"}, "JobSubmitPlugins=throttle"),
-        ("controller", {"JobSubmitPlugins": "lua,all_partitions"}, "JobSubmitPlugins=lua,all_partitions"),
+        ("controller", {"JobSubmitPlugins": "lua,all_partitions"}, "nobody judges"),
         ("SlurmUser", {"SlurmUser": "other(901)"}, "is other, not"),
         ("plugin's folder", {"SLURM_CONF": "/elsewhere/slurm.conf"}, "does not lie beside it"),
         ("PrivateData", {"PrivateData": "accounts,jobs"}, "hides the users' jobs"),
@@ -182,7 +182,7 @@ def test_a_folder_that_somebody_else_could_put_another_one_in_the_place_of_is_to
 
 def test_a_controller_that_is_set_up_is_told_by_one_line(site: Installation, slurm: dict[str, Answer]) -> None:
     slurm["scontrol"] = settings(
-        JobSubmitPlugins="lua", SlurmUser=f"{site.config.slurm_user}(0)", PrivateData="none",
+        JobSubmitPlugins="throttle,job_submit/lua,", SlurmUser=f"{site.config.slurm_user}(0)", PrivateData="none",
         SLURM_CONF=str(site.config.plugin.parent / "slurm.conf"), RequeueExit="(null)", AllowSpecResourcesUsage="No",
         MaxMemPerCPU="UNLIMITED",
     )  # fmt: skip

@@ -119,14 +119,15 @@ def test_memory_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: T
     job |= {"min_nodes": 1, "max_nodes": 1}
     node, gpu = {"min_mem_per_node": 8192, "pn_min_memory": 8192}, {"mem_per_tres": "gres:gpu:8192"}
     few = {"min_mem_per_node": 1024, "pn_min_memory": 1024}
-    asked = [("mmc", node), ("mmc", gpu), ("mmc", few), ("gpu", node), ("gpu,mmc", node)]
+    asked = [("mmc", node), ("mmc", gpu), ("mmc", few), ("gpu", node), ("gpu,mmc", node), ("gpu", gpu)]
     calls = [submission(USER, **job, **memory, partition=name) for name, memory in asked]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
-    assert [one.code == 0 for one in told] == [False, False, True, True, False]
+    assert [one.code == 0 for one in told] == [False, False, True, True, False, True]
     record = job | {"partition": "gpu", "max_nodes": 1}
     calls = [change(USER, record | memory, partition="mmc") for memory in (node, gpu, few)]
+    calls += [change(USER, record | gpu, partition="gpu")]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
-    assert [one.code == 0 for one in told] == [False, False, True]
+    assert [one.code == 0 for one in told] == [False, False, True, True]
 
 
 def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_them():
@@ -155,7 +156,7 @@ def test_no_text_of_a_job_looks_like_another_line_of_slurms(source: TicketSource
     calls = [submission(USER, **SMALL, **{field: "a\nb"}) for field in ("comment", "name", "work_dir", "std_out")]
     calls += [
         change(USER, {}, comment="a\n\nJobId=3"),
-        submission(USER, **SMALL, name="ä b"),
+        submission(USER, **SMALL, name="ä\tb"),
         change(USER, {}, comment="a b"),
     ]
     assert admitted(plugin(source), *calls) == [False, False, False, False, False, True, True]

@@ -166,7 +166,7 @@ def test_memory_of_a_node_brings_cpus_where_each_has_a_limit_and_tasks_with_gpus
     limited = replace(GPU, max_mem_per_cpu=GIB)
     assert resolved("-N1 -n2 --gpus-per-task=1 --mem=8G", limited).gpus == 8
     assert resolved("-N1 -n2 --gpus-per-task=1 --mem=8G", GPU).gpus == 2
-    assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-gpu=8G", limited).gpus == 250
+    assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-gpu=8G", limited).gpus == 2
     assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-cpu=8G", limited).gpus == 2
 
 

@@ -285,7 +285,7 @@ async def test_a_job_whose_comment_looks_like_a_record_cannot_hide_that_it_chang
     scene.shown = done(hidden)
     [alert] = await scene.look()
     assert "medium drift-not-checked" in alert
-    assert "looks like Slurm's own words" in alert
+    assert "cannot be told from what its owner wrote" in alert
 
 
 @pytest.mark.proves("drift-is-told")

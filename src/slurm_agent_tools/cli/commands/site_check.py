@@ -212,11 +212,13 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
         yield SiteFinding("controller", "not known", "scontrol show config does not answer here")
         return
     plugins = told.get("jobsubmitplugins", "")
-    loads = re.split(r"[,\s]+", plugins.lower())[-1] == "lua"  # what a later one writes nobody judges
+    names = [name.removeprefix("job_submit/") for name in re.split(r"[,\s]+", plugins.lower()) if name]
+    last = names[-1:] == ["lua"]
+    why = ": what a later one writes into a job nobody judges" if "lua" in names and not last else ""
     line = (
         f"JobSubmitPlugins=lua, the last one, in slurm.conf, then: scontrol reconfigure (it says {plugins or 'none'})"
     )
-    yield SiteFinding("controller", "ok" if loads else "wrong", f"JobSubmitPlugins={plugins}", line)
+    yield SiteFinding("controller", "ok" if last else "wrong", f"JobSubmitPlugins={plugins}{why}", line)
     user = told.get("slurmuser", "").partition("(")[0]
     if user and user != site.config.slurm_user:
         yield SiteFinding(
@@ -253,7 +255,8 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
     """What slurm.conf gives to jobs past the ceilings of their tickets."""
     for name, why in _PAST.items():
         value = told.get(name.lower(), "")
-        if value.lower() not in {"", "no", "0", "unlimited"}:
+        held = name == "MaxMemPerCPU" and told.get("slurm_version", "").startswith("26.")  # measured
+        if value.lower() not in {"", "no", "0", "unlimited"} and not held:
             mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
             yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
     kinds = told.get("selecttypeparameters", "")
