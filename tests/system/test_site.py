@@ -66,11 +66,16 @@ def test_a_job_behind_all_tasks_of_a_job_that_is_no_array_counts_by_itself(site_
         wait(partial(runs, place, bare), "a job that Slurm lets run beside the one that it names")
         assert runs(place, last)
         place.slurm("scancel", bare)
+        wait(partial(is_gone, place, bare), "the job that was cancelled leaves the queue")
 
     _, reply = place.cli("submit_job", "--script=job.sh", f"--dependency=afterany:{last}", "--job-name=more")
     assert reply["status"] == "submitted", reply
     assert f"Dependency=afterany:{last}(unfulfilled)" in place.slurm("scontrol", "show", "job", reply["job_id"])
     site_service.clear()
+
+
+def is_gone(place: Place, job: str) -> bool:
+    return job not in place.slurm("squeue", "--noheader", "--format=%i").split()
 
 
 def runs(place: Place, job: str) -> bool:
