@@ -103,12 +103,17 @@ local function positive(value)
   return value ~= nil and value > 0 and value or nil
 end
 
+-- A word of gres without the sign that it is one.
+local function gres_of(word)
+  return (string.gsub(word, "^gres[:/]", ""))
+end
+
 -- The number that `gres:gpu:a100:2,gres:gpu:1` or `gres/gpu=2` gives for GPUs; nil where it names none.
 local function of_gpus(text)
   if text == nil then return nil end
   local total = nil
   for item in string.gmatch(string.lower(text), "[^,%s]+") do
-    local name = (string.gsub(item, "^gres[:/]", ""))
+    local name = gres_of(item)
     if name == "gpu" or string.find(name, "^gpu[:=]") then
       local count, unit = string.match(name, "[:=](%d+)([kmgt]?)$")
       total = (total or 0) + (count ~= nil and tonumber(count) * UNITS[unit] or 1)
@@ -390,11 +395,6 @@ local function is_plain_tres(item)
   return string.find(last, "^%w") ~= nil
 end
 
--- A word of gres without the sign that it is one.
-local function gres_of(word)
-  return (string.gsub(word, "^gres[:/]", ""))
-end
-
 -- Whether this Slurm reads as GPUs what is counted as such here. What it does not read it passes over, so that memory would
 -- be for GPUs that a job has not; 22.05 knows no other sign than `gres:`, and takes `=` for a part of a name.
 local function is_read_as_gpus(word)
@@ -522,7 +522,7 @@ local function check_words_of_gpus(found, source)
   end
   for _, field in ipairs({ "mem_per_tres", "cpus_per_tres" }) do
     for item in string.gmatch(string.lower(stated(source, field) or ""), "[^,]+") do
-      local name = string.gsub(item, "^gres[:/]", "")
+      local name = gres_of(item)
       if name ~= "gpu" and not string.find(name, "^gpu[:=]%d+[kmgt]?$") then -- of one type it is not for a GPU of another
         refuse(found, "memory-per-gpu", item .. " is not for every GPU; write " .. REMEDY.memory_per_gpu)
         break
@@ -716,10 +716,11 @@ local function adds_to_a_job(source)
 end
 
 local function check_flags(found, source)
+  if has_flag(source, 2 ^ EXPEDITED) then
+    return refuse(found, "auto-retry", "no job is started again by itself; leave --requeue=expedite out")
+  end
   for place = 0, 52 do
-    if place == EXPEDITED and has_flag(source, 2 ^ place) then
-      return refuse(found, "auto-retry", "no job is started again by itself; leave --requeue=expedite out")
-    elseif has_flag(source, 2 ^ place) and not SENT_FLAGS[place] then
+    if has_flag(source, 2 ^ place) and not SENT_FLAGS[place] then
       return refuse(found, "directives", string.format("no command of Slurm's sends flag %d of a job", place))
     end
   end

@@ -288,7 +288,7 @@ local function over_others(found, source, most, cpus)
   end
   for _, field in ipairs(OF_GRES) do
     for item in string.gmatch(string.lower(stated(source, field) or ""), "[^,%s]+") do
-      local name = string.gsub(string.gsub(item, "^gres[:/]", ""), "=", ":")
+      local name = string.gsub(gres_of(item), "=", ":")
       if string.find(name, "^gpu:") then name = string.gsub(name, ":%d+[kmgt]?$", "") end
       local of_task = tonumber(string.match(name, "^cpu:(%d+)$") or math.huge)
       if name == "gpu" and names_types(most.gres) then
