@@ -1,6 +1,7 @@
 """The core: one async method per tool, called by MCP and CLI alike.
 
-A tool's room is loaded by its first call: the command line calls one tool and ends.
+A tool's room is loaded by its first call: the command line calls one tool and ends, and a server says who it is before
+it knows of clusters.
 """
 
 from __future__ import annotations
@@ -8,16 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
 from slurm_agent_tools.models import arguments, shapes
-from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, Progress
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
-from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, Transport, asker
 
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     )
     from slurm_agent_tools.models.script_arguments import GenerateScript
     from slurm_agent_tools.services.approval import Consult
+    from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, Progress
+    from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion
+    from slurm_agent_tools.store.ledger import Store
 
 
 _log = get_logger()
@@ -90,16 +91,27 @@ def _with_ledger(reply: shapes.Reply, store: Store, changed: str | None) -> shap
 
 async def _reached(reach: Callable[[], Awaitable[ClusterContext]], early: ConcurrentQuestion[Any]) -> ClusterContext:
     """The context, reached while what was begun early goes on."""
+    from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+
     context = ConcurrentQuestion(reach)
     await ask_all(context, early)
     return context.value()
 
 
+def _opened(settings: Settings, places: Mapping[str, Transport] | None) -> ContextRegistry:
+    from slurm_agent_tools.api.context_registry import OpenedContexts
+
+    return OpenedContexts(settings, places)
+
+
 class Toolbox:
     """The tools over the contexts of the clusters. Refusals are replies; failures are AgentToolsError."""
 
-    def __init__(self, registry: ContextRegistry, memory: MemorySync | None = None) -> None:
-        self.registry, self.memory = registry, memory
+    def __init__(
+        self, registry: ContextRegistry | Callable[[], ContextRegistry], memory: MemorySync | None = None
+    ) -> None:
+        """`registry` may be what makes one, for the first call."""
+        self._registry, self.memory = registry, memory
 
     @classmethod
     def open(cls, settings: Settings, places: Mapping[str, Transport] | None = None) -> Self:
@@ -107,18 +119,25 @@ class Toolbox:
 
         `places`: clusters, by their names, that are being reached already. Raises ConfigError.
         """
-        from slurm_agent_tools.api.context_registry import OpenedContexts
-
         memory = None
         if settings.memory.on:
             from slurm_agent_tools.insights.memory_sync import MemorySync
 
             memory = MemorySync(settings.memory)
-        return cls(OpenedContexts(settings, places), memory)
+        box = cls(partial(_opened, settings, places), memory)
+        if settings.cluster is not None:
+            _ = box.registry  # whether there is such a cluster is told at once
+        return box
+
+    @cached_property
+    def registry(self) -> ContextRegistry:
+        """Where a call finds its cluster. Raises ConfigError."""
+        return self._registry() if callable(self._registry) else self._registry
 
     async def close(self) -> None:
         """Close the ledger and every connection."""
-        await self.registry.close()
+        if not callable(self._registry) or "registry" in vars(self):
+            await self.registry.close()
 
     async def during(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work`, and beside it what no call waits for: the memory server is told of jobs."""
@@ -146,6 +165,8 @@ class Toolbox:
         `consult` asks the person at the client for a yes, `asked` for what a login node wants to know. `early` is asked
         while the cluster is reached; the tool gets its answer.
         """
+        from slurm_agent_tools.services.context import Caller
+
         begin_request(name)
         asker.set(asked)
         anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
@@ -175,6 +196,7 @@ class Toolbox:
     ) -> Body:
         """What one resource holds, by its name in api.views; `cluster` among the arguments says of which."""
         from slurm_agent_tools.api import views
+        from slurm_agent_tools.services.context import Caller
 
         begin_request(name)
         asker.set(asked)

@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.apps import client_supports_apps
@@ -45,17 +45,20 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, ValidationError
 
 from slurm_agent_tools import __version__
-from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
+from slurm_agent_tools.api import catalogue, render, schemas, serialize
 from slurm_agent_tools.api.toolbox import Toolbox, closed_after
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.server import prompts, resources
 from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, PendingQuestion
 from slurm_agent_tools.server.web import chat_views
-from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import bounded_documents, log_events, sanitize
 from slurm_agent_tools.text.bounded_documents import WholeLines
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.api import brief
+    from slurm_agent_tools.services.context import Caller
 
 LEVELS: Mapping[str, LoggingLevel] = {"critical": "critical", "high": "error", "medium": "warning"}
 """The level of the protocol (RFC 5424) for each severity."""
@@ -227,6 +230,8 @@ class ToolServer(MCPServer[Any]):
     async def _call(
         self, tool: catalogue.Tool, arguments: dict[str, Any], context: Context[Any, Any], person: AtClient
     ) -> CallToolResult | InputRequiredResult:
+        from slurm_agent_tools.api import brief  # noqa: PLC0415 - a server answers before it knows of jobs
+
         try:
             ask = serialize.parse(tool, arguments)
             reply = await self._box.call(
@@ -261,6 +266,8 @@ class ToolServer(MCPServer[Any]):
 
     def _last_answers(self, context: Context[Any, Any]) -> brief.LastAnswers:
         """What this session was told. Over HTTP without a session every request has its own: it was told nothing."""
+        from slurm_agent_tools.api import brief  # noqa: PLC0415 - as above
+
         request = context.request_context
         begun = request.session.client_params
         if request.request is None:  # standard input: one client for the whole life of this server
@@ -353,6 +360,8 @@ def _published(name: str, tool: catalogue.Tool, prefix: str) -> Tool:
 
 
 def _caller(context: Context[Any, Any]) -> Caller:
+    from slurm_agent_tools.services.context import Caller  # noqa: PLC0415 - a server answers before it knows of clusters
+
     params = context.request_context.session.client_params
     if params is None:  # a client of the stateless era need not say who it is
         return Caller(client="unknown", face="mcp", principal=_principal())

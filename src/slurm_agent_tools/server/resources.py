@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.shared.exceptions import MCPError
@@ -18,9 +18,11 @@ from slurm_agent_tools.api import render, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.shapes import Reply
-from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.text import log_events, sanitize
-from slurm_agent_tools.transport.base import AskPerson
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.context import Caller
+    from slurm_agent_tools.transport.base import AskPerson
 
 SCHEME = "slurm://"
 

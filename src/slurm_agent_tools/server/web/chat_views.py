@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from mcp.server.apps import APP_MIME_TYPE, Apps, ResourceCsp
@@ -19,8 +19,10 @@ from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.server import resources
-from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.text import log_events
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.context import Caller
 
 MARKUP = "slurm-agent-tools/view"
 """Where the markup stands in the `_meta` of an answer, as static/chat.js knows."""
