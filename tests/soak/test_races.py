@@ -91,8 +91,13 @@ async def one_round(people: Crowd, number: int, tally: Tally) -> None:
     tally.orphans += each_job_once(
         asked, {base: row for base, row in watch.jobs.items() if base > max(earlier.jobs, default=0)}
     )
+    killed = {ask.script for ask in asked if ask.reply is None}
     for ask in asked:
-        if ask.reply is not None and ask.reply["status"] != "submitted":
+        if ask.reply is not None and ask.reply["status"] == "unconfirmed":
+            # The twin of one that was killed goes on with what that had begun, whose fate is not known for a minute.
+            assert (ask.kind in {"plain", "twin"}, ask.script in killed) == (True, True), (ask.told(), killed)
+            assert ask.reply["reason"] == "Slurm does not show the job yet.", ask.reply
+        elif ask.reply is not None and ask.reply["status"] != "submitted":
             learnt_why(ask, set(watch.jobs), room)
     if kinds is STAYING and not killing:
         # Nobody made room, so all that there was is taken; and what was kept for the dead, once their fate is known.
