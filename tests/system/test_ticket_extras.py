@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.system.site_service import wait
@@ -77,6 +78,26 @@ def test_a_job_gets_no_default_account_or_qos_in_place_of_its_tickets(site: Site
     for off in ("Account=", "QOS=", "Partition="):
         done = site.place.run(["scontrol", "update", f"JobId={job_id}", off])
         assert done.returncode != 0, off
+
+
+def test_a_job_has_no_cpus_for_its_memory_that_are_not_in_its_ticket(site: Site):
+    """Slurm makes four CPUs of 400M where one may have no more than 100M."""
+    limited = ("PartitionName=split", "Nodes=ALL", "MaxMemPerCPU=100", "State=UP")
+    assert asked_by_root(site, "scontrol", "create", *limited).returncode == 0
+    words = ("--partition=split", "--nodes=1", "--ntasks=1", "--time=5", "--mem=400M")
+    few = site.ceilings(words)
+    job_id, said = sbatch(site, *words, f"--comment={site.give(few)}")
+    assert job_id is None
+    assert "4 CPUs are more than the 1 of its ticket" in said
+    job_id, said = sbatch(site, *words, f"--comment={site.give(replace(few, cpus=4))}")
+    assert job_id, said
+    site.place.slurm("scontrol", "release", job_id)
+    wait(lambda: field(site, job_id, "JobState") == "RUNNING", "the job")
+    assert field(site, job_id, "NumCPUs") == "4"
+    site.place.slurm("scancel", job_id)
+    job_id, said = sbatch(site, *words[:4], "--gpus=1", "--mem-per-gpu=100M")
+    assert job_id is None
+    assert "write --mem=SIZE" in said
 
 
 # --- Beside CPUs, memory and time -------------------------------------------------------------------------------------

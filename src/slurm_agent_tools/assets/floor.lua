@@ -291,12 +291,20 @@ local function gpu_bounds(shape)
   return fewest, math.max(gpus, by_cpus, by_tasks)
 end
 
+-- CPUs that Slurm makes of the memory, on each node, where one may have no more than MaxMemPerCPU (measured).
+local function cpus_of_memory(get, shape)
+  local split, node, cpu = get("max_mem_per_cpu"), get("min_mem_per_node"), get("min_mem_per_cpu")
+  if split == nil then return 0 end
+  return math.max(shape.most_nodes * ceil(node or 0, split), shape.cpus * ceil(cpu or 0, split))
+end
+
 -- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
 local function shape_of(get)
   local shape = counted(get)
   local _, gpus = gpu_bounds(shape)
   shape.cpus_first = shape.cpus -- a GPU that comes on top brings its own CPUs along, so its share of memory is no larger
   shape.cpus = math.max(shape.cpus, shape.cpus_per_gpu * gpus)
+  shape.cpus = math.max(shape.cpus, cpus_of_memory(get, shape))
   return shape
 end
 
@@ -501,6 +509,9 @@ local function check_together(found, get, shape)
   end
   if shape.of_task and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05, and by its source 24.11
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; ask with --gpus-per-node")
+  end
+  if get("max_mem_per_cpu") and of_gpus(get("mem_per_tres")) and not positive(get("min_mem_per_node")) then -- 22.05
+    refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
@@ -1044,6 +1055,19 @@ local function check_shares(found, job, record)
   end
 end
 
+-- Where a CPU may have no more memory than MaxMemPerCPU, a job that is moved there, or gets more memory, gets CPUs for it.
+local function check_split(found, job, record, parts)
+  local elsewhere, node = stated(job, "partition"), stated(job, "min_mem_per_node")
+  if not elsewhere and not node then return end
+  local get = at_least(after(job, record), 1, split_of(parts, elsewhere or stated(record, "partition")))
+  if get("max_mem_per_cpu") == nil then return end
+  local alone = shape_of(after(job, record)).cpus
+  local more = node == nil or node > (stated(record, "min_mem_per_node") or 0)
+  if more and shape_of(get).cpus > alone or elsewhere and of_each_gpu(record) then
+    refuse(found, "directives", "Slurm makes more CPUs of memory above MaxMemPerCPU; " .. SUBMIT_AGAIN)
+  end
+end
+
 -- A partition with MinNodes gives a job more nodes than it has, and a list of reservations moves it into another partition
 -- (measured on 22.05 to 26.05).
 local function check_moved(found, job, record, parts)
@@ -1069,6 +1093,7 @@ local function check_moved(found, job, record, parts)
   if of_gpus(stated(record, "tres_per_task")) and brings_cpus(after(job, record), split_of(parts, elsewhere or "")) then
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; " .. SUBMIT_AGAIN)
   end
+  check_split(found, job, record, parts)
 end
 
 local function judge_fixed(found, job, record, parts)

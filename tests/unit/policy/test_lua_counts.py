@@ -35,7 +35,7 @@ function COUNT(job)
 end
 slurm.log_info("""
 
-_FITS = """
+FITS = """
 function FITS(job, ceilings)
   local found = judge_with_ticket(job, read_ceilings(ceilings), {})
   print(found[1] and found[1].text or "")
@@ -99,7 +99,7 @@ def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int]):
         for one, job in zip(asked, jobs, strict=True)
     ]
     source = TicketSource.parse("files:/nonexistent")
-    refused = run(Site(tickets=source, **site), _FITS, calls)  # type: ignore[arg-type]
+    refused = run(Site(tickets=source, **site), FITS, calls)  # type: ignore[arg-type]
     assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
+from tests.unit.policy.test_lua_counts import FITS, run
 from tests.unit.policy.test_lua_measured import counted
 
-from slurm_agent_tools.policy.for_others import TicketSource
+from slurm_agent_tools.models.submission_ticket import Ceilings
+from slurm_agent_tools.policy.for_others import Site, TicketSource
 
 LATER = "slurm.ESLURM_INVALID_NODE_NAME = 2007 "
 """In front of a plugin: a Slurm later than 22.05."""
@@ -128,6 +132,46 @@ def test_memory_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: T
     calls += [change(USER, record | gpu, partition="gpu")]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
     assert [one.code == 0 for one in told] == [False, False, True, True]
+
+
+def test_cpus_that_slurm_makes_of_memory_count_where_a_cpu_may_have_no_more():
+    """With MaxMemPerCPU=4096 22.05 gave ten CPUs for `-n1 --mem=40G`, five for `--mem-per-cpu=20G`, and for
+    `--mem-per-gpu=20G` all of a node.
+    """
+    parts = {"split": {"name": "split", "max_mem_per_cpu": 4096}, "cpu": {"name": "cpu"}}
+    job = {"time_limit": 5, "num_tasks": 1, "min_cpus": 1, "cpus_per_task": 1, "min_nodes": 1, "max_nodes": 1}
+    node, cpu = {"min_mem_per_node": 40960, "pn_min_memory": 40960}, {"min_mem_per_cpu": 20480, "pn_min_memory": 20480}
+    gpu = {"mem_per_tres": "gres:gpu:1024", "tres_per_job": "gres:gpu:1"}
+    asked = [
+        ("split", node, 9), ("split", node, 10), ("cpu", node, 1), ("cpu,split", node, 9), ("split", cpu, 4), ("split", cpu, 5),
+        ("split", gpu, 64), ("cpu", gpu, 1),
+    ]  # fmt: skip
+    most = Ceilings(USER, 2**31, time_limit=5, memory_per_node=2**20, memory_per_gpu=2**20, gpus=1, cpus=1, nodes=1)
+    calls = [
+        f"FITS(blank({lua_host.literal(job | memory | {'partition': name})}),"
+        f" '{replace(most, cpus=cpus, gpus=int(memory is gpu), partitions=tuple(name.split(','))).text}')"
+        for name, memory, cpus in asked
+    ]
+    more = FITS.replace("{})\n", f"{lua_host.literal(parts)})\n", 1)
+    told = run(Site(tickets=FILES), more, calls)
+    assert [not why for why in told] == [False, True, True, False, False, True, False, True], told
+    assert "10 CPUs" in told[0]
+    assert "--mem=SIZE" in told[6]
+
+
+def test_a_job_gets_no_cpus_for_its_memory_by_a_change():
+    parts = {"split": {"name": "split", "max_mem_per_cpu": 4096}, "cpu": {"name": "cpu"}}
+    record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "partition": "cpu", "min_mem_per_node": 8192}
+    inside = record | {"partition": "split"}
+    per_gpu = {**record, "mem_per_tres": "gres:gpu:1024", "tres_per_job": "gres:gpu:1", "min_mem_per_node": 0}
+    calls = [
+        change(USER, record, partition="split"), change(USER, record | {"min_mem_per_node": 8193}, partition="split"),
+        change(USER, inside, min_mem_per_node=8192), change(USER, inside, min_mem_per_node=4096),
+        change(USER, inside, min_mem_per_node=12288), change(USER, record, min_mem_per_node=12288),
+        change(USER, per_gpu, partition="split"), change(USER, per_gpu, partition="cpu"),
+    ]  # fmt: skip
+    told = ask(plugin(None), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [True, False, True, True, False, True, False, True]
 
 
 def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_them():

@@ -170,6 +170,16 @@ def test_memory_of_a_node_brings_cpus_where_each_has_a_limit_and_tasks_with_gpus
     assert resolved("-N1 -n2 --gpus-per-task=1 --mem-per-cpu=8G", limited).gpus == 2
 
 
+def test_cpus_that_slurm_makes_of_memory_count_where_a_cpu_may_have_no_more():
+    """22.05 gave 10, 5 and 63 CPUs, the last of a node that has 63."""
+    limited = replace(GPU, max_mem_per_cpu=4 * GIB, cpus_per_node=63)
+    assert resolved("-N1 -n1 --mem=40G", limited).cpus == 10
+    assert resolved("-N2 -n2 --mem=40G", limited).cpus == 20
+    assert resolved("-N1 -n1 --mem-per-cpu=20G", limited).cpus == 5
+    assert resolved("-N1 --gpus=1 --mem-per-gpu=16G", limited).cpus == 63
+    assert resolved("-N1 -n1 --mem=40G", GPU).cpus == 1
+
+
 TOTALS = [
     ("--mem=64G --gpus=4 -N2", (2, 2, 4, 128)),
     ("--mem-per-cpu=4G -c4 --gpus=1", (1, 4, 1, 16)),

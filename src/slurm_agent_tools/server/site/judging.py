@@ -133,7 +133,9 @@ class SiteJudgement:
     async def _given(self, request: SubmissionRequest) -> dict[str, Any]:
         """In the ledger, then where the controller finds it."""
         context, now = self._context, self._context.clock.now()
-        ticket = tickets.new_ticket(self._ceilings(request.effective), request.data)
+        most = self._ceilings(request.effective)
+        cpus = max(most.cpus, request.resources.cpus or 0)  # Slurm makes some of memory where MaxMemPerCPU is set
+        ticket = tickets.new_ticket(replace(most, cpus=cpus), request.data)
         self._issuer.check_signable(ticket)
         item = Submission(
             token=f"{SUBMISSION_PREFIX}{ticket.nonce[:16]}", idempotency_key=ticket.nonce, phase="intent", created=now,
