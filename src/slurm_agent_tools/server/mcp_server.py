@@ -259,8 +259,8 @@ class ToolServer(MCPServer[Any]):
     async def _view(
         self, tool: str, ask: ToolArguments, full: serialize.Document, context: Context[Any, Any]
     ) -> dict[str, Any] | None:
-        """What a client that shows views gets beside the text: where it says so, or where a view asks, as in full."""
-        if tool not in chat_views.VIEWS or not (ask.detail == "full" or client_supports_apps(context)):
+        """What a client that shows views gets beside the text: where it says so, or where a view asks."""
+        if tool not in chat_views.VIEWS or not (client_supports_apps(context) or chat_views.looks(tool, ask)):
             return None
         return await chat_views.of_answer(self._box, tool, ask, full, _caller(context))
 

@@ -128,13 +128,19 @@ async def test_only_hosts_that_show_views_and_views_themselves_get_markup(tool: 
     box = Box(ANSWERS)
     async with host(box, era, shows=False) as client:
         assert not ((await client.call_tool(tool, ARGUMENTS[tool])).meta or {}).get(MARKUP)
-        whole = await client.call_tool(tool, ARGUMENTS[tool] | {"detail": "full"})
+        asked = await client.call_tool(tool, ARGUMENTS[tool] | dict(VIEWS[tool].more))
     async with host(box, era) as client:
         short = await client.call_tool(tool, ARGUMENTS[tool])
         other = await client.call_tool("get_status", {})
-    assert whole.meta[MARKUP] == short.meta[MARKUP]
+    assert asked.meta[MARKUP] == short.meta[MARKUP]
     assert MARKUP not in (other.meta or {})
     assert MARKUP not in json.dumps([short.structured_content, short.content[0].text])
+
+
+async def test_a_wait_in_full_that_no_view_makes_draws_none():
+    async with host(Box(ANSWERS), shows=False) as client:
+        waited = {"job_id": "7", "timeout_seconds": 60, "detail": "full"}
+        assert MARKUP not in ((await client.call_tool("wait_for_job", waited)).meta or {})
 
 
 TOLD_OTHERWISE = re.compile(
