@@ -13,6 +13,9 @@ from itertools import pairwise
 
 UNLIMITED = -1
 
+HUNDRED_YEARS = 36_500 * 86_400
+"""Seconds: what a job without a time limit counts as, wherever hours are added up or compared."""
+
 _MEMORY = re.compile(r"\s*\+?(\d+)\s{0}([KMGT]?)B?\s*", re.IGNORECASE)
 
 _MEMORY_FACTOR = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

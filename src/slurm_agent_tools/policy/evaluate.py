@@ -227,14 +227,14 @@ def _levelled(
 
 def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
     """A site's own rule; an error in its expression is a violation."""
-    from slurm_agent_tools.policy.site_rules import facts  # noqa: PLC0415 - few policies have rules of their site
+    from slurm_agent_tools.policy.site_rules import facts, worst_answer  # noqa: PLC0415 - few policies have rules of their site
 
     rule, known = expression.rule, facts(plan)
     missing = [name for name in expression.names if name not in known]
     if missing or plan.reading is None:
         lacking = RuleDecision(id=rule.id, outcome="not_evaluated", message=f"Not known: {', '.join(missing)}.")
         return _lacking(lacking) if complete and plan.tool == "submit_job" and plan.reading else lacking
-    answer = expression.ask(known)
+    answer = worst_answer(expression, known, plan.resources.partition)
     if answer is False:
         return RuleDecision(id=rule.id, outcome="pass", message=f"Does not hold: {rule.when}")
     message = rule.message if answer is True else f"{rule.message} (The condition could not be evaluated: {answer})"

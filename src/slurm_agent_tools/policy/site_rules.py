@@ -5,26 +5,26 @@ The library is an optional extra. A policy that holds an expression does not loa
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.document import SiteRule
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.units import UNLIMITED
+from slurm_agent_tools.units import HUNDRED_YEARS, UNLIMITED
 
 _MIB = 2**20
-
-_FOREVER = timedelta(days=36500)
 
 # name -> (CEL type, what it is). The names are the published facts: add, never rename.
 FACTS: dict[str, tuple[str, str]] = {
     "job.name": ("STRING", "the job's name"),
-    "job.partition": ("STRING", "partitions asked for, empty for the default one"),
-    "job.qos": ("STRING", "QOS asked for, or empty"),
+    "job.partition": ("STRING", "partitions asked for, without empty and repeated names; empty for the default one"),
+    "job.qos": ("STRING", "QOS asked for in lower case, or empty"),
     "job.options": ("LIST", "long names of the sbatch options that are used"),
     "job.gpus": ("INT", "GPUs of the job"),
     "job.cpus": ("INT", "CPUs of the job"),
@@ -45,7 +45,9 @@ FACTS: dict[str, tuple[str, str]] = {
     "queue.active_jobs": ("INT", "this user's running and pending jobs; only where a cluster is asked"),
 }
 
-_NAME = re.compile(r"\b(?:job|script|caller|queue)\.[a-z_]+")
+_NAME = re.compile(r"\b(job|script|caller|queue)\s*\.\s*([a-z_]+)")
+
+_CHOICES_AT_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _compiled(rule: SiteRule) -> Expression:
         raise _wrong(rule, str(error).split(" [INVALID", maxsplit=1)[0].removeprefix("INVALID_ARGUMENT: ")) from error
     if program.return_type() != cel.Type.BOOL:
         raise _wrong(rule, f"gives {program.return_type().name()}, not true or false")
-    names = tuple(dict.fromkeys(name for name in _NAME.findall(rule.when) if name in FACTS))
+    names = tuple(dict.fromkeys(name for name in map(".".join, _NAME.findall(rule.when)) if name in FACTS))
     return Expression(rule, names, lambda facts: _asked(cel, program, facts))
 
 
@@ -110,15 +112,15 @@ def facts(plan: PlannedRequest) -> dict[str, object]:
     limit = numbers.time_limit_seconds
     found: dict[str, object | None] = {
         "job.name": request.name or plan.reading.path.rsplit("/", 1)[-1],
-        "job.partition": request.partition or "",
-        "job.qos": request.qos or "",
+        "job.partition": ",".join(_listed(request.partition)),
+        "job.qos": ",".join(_listed(request.qos, lower=True)),
         "job.options": sorted({directive.option for directive in request.directives}),
         "job.gpus": numbers.gpus,
         "job.cpus": numbers.cpus,
         "job.nodes": numbers.nodes,
         "job.memory_mb": _megabytes(numbers.memory_bytes),
         "job.memory_per_gpu_mb": 0 if numbers.gpus == 0 else _megabytes(numbers.memory_per_gpu_bytes),
-        "job.time_limit": None if limit is None else _FOREVER if limit == UNLIMITED else timedelta(seconds=limit),
+        "job.time_limit": None if limit is None else timedelta(seconds=HUNDRED_YEARS if limit == UNLIMITED else limit),
         "job.array_tasks": request.array.count if request.array is not None else 1,
         "job.array_concurrency": request.array.concurrency if request.array is not None else 1,
         "job.dependency": request.dependency or "",
@@ -132,6 +134,34 @@ def facts(plan: PlannedRequest) -> dict[str, object]:
         "queue.active_jobs": None if plan.live is None else plan.live.active_jobs,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _listed(text: str | None, *, lower: bool = False) -> list[str]:
+    """The names of a list as Slurm takes them: empty ones passed over, each once (`lower`: QOS, whatever the case)."""
+    words = (text or "").split(",")
+    return list(dict.fromkeys(word.strip().lower() if lower else word.strip() for word in words if word.strip()))
+
+
+def worst_answer(expression: Expression, known: Mapping[str, object], default: str | None) -> bool | str:
+    """What a rule says of the request as it is, and as if it asked for one of its partitions or QOS alone.
+
+    Slurm chooses one of a list, so a rule about one of them speaks of the list. `default`: the partition of a request
+    that names none, where it is known. False only where every answer is; else the first that is not.
+    """
+    alone = {"job.partition": default, "job.qos": None}
+    choices = {name: _choices(str(known[name]), alone[name]) for name in expression.names if name in alone}
+    if math.prod(map(len, choices.values())) > _CHOICES_AT_MOST:
+        return f"more than {_CHOICES_AT_MOST} choices of partitions and QOS"
+    for chosen in product(*choices.values()):
+        answer = expression.ask({**known, **dict(zip(choices, chosen, strict=True))})
+        if answer is not False:
+            return answer
+    return False
+
+
+def _choices(text: str, default: str | None) -> list[str]:
+    """A list as a whole and each of its names; of an empty one also the default, where there is one."""
+    return list(dict.fromkeys([text, *(text.split(",") if text else [default or ""])]))
 
 
 def _megabytes(size: int | None) -> int | None:

@@ -23,7 +23,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.client import JobViews, awaited_jobs
 from slurm_agent_tools.store.submissions import Submission
-from slurm_agent_tools.units import JobId, format_duration
+from slurm_agent_tools.units import HUNDRED_YEARS, UNLIMITED, JobId, format_duration
 
 if TYPE_CHECKING:
     from slurm_agent_tools.services.submission_request import SubmissionRequest
@@ -119,10 +119,10 @@ async def live_facts(
 def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
     """Hours that a submission may still use, or that it used when it is over; tasks of an array as they were asked."""
     asked = item.requested
-    seconds = asked.time_limit_seconds or 0
+    seconds = HUNDRED_YEARS if asked.time_limit_seconds in {None, UNLIMITED} else asked.time_limit_seconds
     if item.run_seconds is not None and asked.array_tasks is None:
         seconds = item.run_seconds
-    return max(0, seconds) / 3600 * ((asked.gpus if count == "gpus" else asked.cpus) or 0) * (asked.array_tasks or 1)
+    return seconds / 3600 * ((asked.gpus if count == "gpus" else asked.cpus) or 0) * (asked.array_tasks or 1)
 
 
 async def history(context: ClusterContext, active: Sequence[Job], reading: ScriptReading) -> tuple[PastRun, ...]:

@@ -138,6 +138,23 @@ def test_a_rented_machine_has_a_price_beyond_which_a_person_decides(hourly, limi
     assert ("Ask a person" in (result.remedy or "")) == (hourly == 50.0)
 
 
+def test_a_rented_machine_without_a_time_limit_has_no_price_that_is_allowed():
+    endless = replace(FOUR, time_limit_seconds=-1)
+    result = says("budget", replace(asks("#SBATCH --time=0", resources=endless), hourly_price=1.0), price_per_job=9.0)
+    assert (result.outcome, result.observed, result.limit) == ("deny", "unknown", 9.0)
+    assert result.remedy == "Replace line 2 (`#SBATCH --time=0`) by:\n#SBATCH --time=02:00:00"
+    assert says("budget", asks("#SBATCH --time=0", resources=endless), price_per_job=9.0).outcome == "pass"
+
+
+def test_a_job_before_it_without_a_time_limit_is_named_where_the_hours_of_a_day_are_spent():
+    endless = asks("#SBATCH --time=02:00:00", resources=FOUR, live=live(gpu_hours_today=876_000.0))
+    result = says("budget", endless, gpu_hours_per_day=100.0)
+    assert result.outcome == "approve"
+    assert "One of the jobs before it has no time limit." in result.message
+    plain = asks("#SBATCH --time=02:00:00", resources=FOUR, live=live(gpu_hours_today=99.0))
+    assert "time limit" not in says("budget", plain, gpu_hours_per_day=100.0).message
+
+
 def test_tasks_of_an_array_count_each():
     plan = asks("#SBATCH --array=0-9%2", array=parse_array("0-9%2"), resources=FOUR)
     assert says("budget", plan, gpu_hours_per_job=80.0).outcome == "pass"

@@ -197,6 +197,36 @@ def test_a_sites_rule_that_wants_a_reason_passes_with_one(justification, outcome
     assert result(site("job.gpus > 2", level="justify"), plan, "own").outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("when", "asked", "outcome"),
+    [
+        ('job.partition == "gpu"', {"partition": "gpu"}, "deny"),
+        ('job.partition == "gpu"', {"partition": "gpu,"}, "deny"),
+        ('job.partition == "gpu"', {"partition": ",gpu,gpu"}, "deny"),
+        ('job.partition == "gpu"', {"partition": "cpu,gpu"}, "deny"),
+        ('job . partition == "gpu"', {"partition": "cpu,gpu"}, "deny"),
+        ('job.partition == "gpu"', {"partition": "GPU"}, "pass"),
+        ('job.partition == "gpu"', {"partition": "cpu,gpus"}, "pass"),
+        ('job.partition == "cpu,gpu"', {"partition": "cpu,,gpu,"}, "deny"),
+        ('job.partition == "gpu" && job.qos == "urgent"', {"partition": "cpu,gpu", "qos": "normal,Urgent"}, "deny"),
+        ('job.partition == "gpu" && job.qos == "urgent"', {"partition": "cpu,gpu", "qos": "normal"}, "pass"),
+        ('job.qos == "urgent"', {"qos": "URGENT"}, "deny"),
+        ('job.qos == "urgent"', {"qos": "normal,urgent"}, "deny"),
+        ('job.partition == ""', {}, "deny"),
+        ('job.partition == "usual"', {}, "deny"),
+        ('job.partition == "usual"', {"partition": "cpu"}, "pass"),
+        ('job.partition == "no such"', {"partition": ",".join(f"p{n}" for n in range(999))}, "pass"),
+        ('job.partition == "no such"', {"partition": ",".join(f"p{n}" for n in range(1000))}, "deny"),
+    ],
+)
+def test_a_sites_rule_speaks_of_each_partition_and_qos_of_a_list_however_it_is_written(when, asked, outcome):
+    pytest.importorskip("cel_expr_python")
+    plan = asks("x", resources=Resources(gpus=1, partition=asked.get("partition", "usual")), **asked)
+    found = result(site(when), plan, "own")
+    assert found.outcome == outcome
+    assert ("more than 1000 choices" in found.message) == (str(asked.get("partition")).count(",") == 999)
+
+
 @pytest.mark.parametrize(("tool", "outcome"), [("submit_job", "deny"), ("validate_config", "not_evaluated")])
 def test_a_sites_rule_that_lacks_a_fact_denies_a_submission_only(tool, outcome):
     pytest.importorskip("cel_expr_python")

@@ -24,13 +24,11 @@ from slurm_agent_tools.policy.rules.rule import (
     uncountable,
     ways,
 )
-from slurm_agent_tools.units import UNLIMITED, format_duration, how_many
+from slurm_agent_tools.units import HUNDRED_YEARS, UNLIMITED, format_duration, how_many
 
 # --- time-limit: how long one job may run -----------------------------------------------------------------------------
 
 _WHY_SHORT = "A long job blocks its nodes for everybody, and a mistake in it is found late."
-
-_ENDLESS = 10**9
 
 
 def _judge_time(plan: PlannedRequest, policy: Policy) -> Judgement:
@@ -40,7 +38,7 @@ def _judge_time(plan: PlannedRequest, policy: Policy) -> Judgement:
     if limit is None:
         line = _line(policy.defaults.time_limit)
         return uncountable("Time limit", format_duration(policy.limits.time_limit.free), directives, line)
-    value, show = (_ENDLESS, _endless) if limit == UNLIMITED else (limit, format_duration)
+    value, show = (HUNDRED_YEARS, _endless) if limit == UNLIMITED else (limit, format_duration)
     measure = Measure("Time limit", value, policy.limits.time_limit, directives, _line, show, _WHY_SHORT)
     return judge_measure(measure, plan, policy)
 
@@ -50,7 +48,7 @@ def _line(seconds: int) -> str:
 
 
 def _endless(seconds: int) -> str:
-    return format_duration(UNLIMITED if seconds == _ENDLESS else seconds)
+    return format_duration(UNLIMITED if seconds == HUNDRED_YEARS else seconds)
 
 
 TIME_LIMIT = Rule(
@@ -131,8 +129,13 @@ def _hours(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
 def _price(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
     """What the job costs, where machines are rented for it. One that Slurm runs has no price."""
     limit, hourly = policy.limits.price_per_job, plan.hourly_price
-    hours = None if limit is None or hourly is None else _product(plan, 1)
-    if limit is None or hourly is None or hours is None:
+    if limit is None or hourly is None:
+        return
+    hours = _product(plan, 1)
+    if hours is None:
+        message = f"The price of this job cannot be told, and {limit:g} US dollars are free. {_COUNT}"
+        step = replace(request_of(plan).find("time"), f"#SBATCH --time={format_duration(policy.defaults.time_limit)}")
+        yield Judgement("deny", message, "unknown", limit, step)
         return
     price = round(hourly * hours, 2)
     if price <= limit:
@@ -192,7 +195,8 @@ def _within(
     total = round(hours + before, 2)
     if total <= limit or hours == 0:
         return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.")
-    message = f"{total:g} {unit} hours in {span}, and beyond {limit:g} a person decides. {_WHY}"
+    endless = " One of the jobs before it has no time limit." if before * 3600 >= HUNDRED_YEARS else ""
+    message = f"{total:g} {unit} hours in {span}, and beyond {limit:g} a person decides.{endless} {_WHY}"
     evidence = proof(request_of(plan).find("time", "array", "gpus", "ntasks", "cpus-per-task"))
     later = "Call get_status until less was asked for in the last 24 hours, then submit again."
     shorter = replace(request_of(plan).find("time", "time-min"), f"#SBATCH --time={format_duration(fits)}")
@@ -264,6 +268,13 @@ BUDGET = Rule(
             "a rented machine for 30 US dollars, budget 20",
             ("#SBATCH --gpus=4", "#SBATCH --time=03:00:00"),
             "approve",
+            call={"hourly_price": 10.0},
+            limits={"price_per_job": 20.0},
+        ),
+        Example(
+            "a rented machine without an end, budget 20",
+            ("#SBATCH --gpus=4", "#SBATCH --time=UNLIMITED"),
+            "deny",
             call={"hourly_price": 10.0},
             limits={"price_per_job": 20.0},
         ),
