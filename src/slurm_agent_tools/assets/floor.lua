@@ -30,6 +30,7 @@ local COUNTED = {
 }
 local OF_GRES = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres" }
 local NO_OTHERS = { tres_per_job = true, tres_per_socket = true, tres_per_task = true } -- of gres that are no GPUs
+local MINUTES = { "time_limit", "time_min" }
 local GPU_SHAPE = { "tres_per_job", "req_nodes" }
 
 -- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
@@ -513,6 +514,11 @@ local function check_together(found, get, shape)
   if get("max_mem_per_cpu") and of_gpus(get("mem_per_tres")) and not positive(get("min_mem_per_node")) then -- 22.05
     refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
+  local somewhere = shape.of_job and not (shape.of_node or shape.of_task or shape.of_socket)
+  local bare_nodes = somewhere and shape.nodes > 1 and (shape.tasks_per_gpu or shape.gpus < shape.nodes)
+  if bare_nodes and of_gpus(get("mem_per_tres")) then -- 22.05: a node without a GPU has no limit of memory
+    refuse(found, "memory-per-gpu", "memory of each GPU bounds nothing on a node without one; ask with --gpus-per-node")
+  end
   if shape.tasks_per_gpu and shape.of_task then -- all versions
     refuse(found, "gpus", "tasks for each GPU and GPUs for each task may be more together; write " .. REMEDY.gpus)
   end
@@ -839,8 +845,8 @@ end
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
 -- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
 -- layout of cores, and of a range with --distribution=plane (measured). With plane Slurm also puts more tasks on a node than
--- --ntasks-per-node says, each with its memory: of a node that has as many as were counted, or GPUs of its own, the memory is
--- asked for the node instead.
+-- --ntasks-per-node says, or than one for each node where nothing says how many, each with its memory: of a node that has as
+-- many as were counted, or GPUs of its own, the memory is asked for the node instead.
 local function keep_to_counts(job, parts)
   local limit, cpu = stated(job, "max_nodes"), stated(job, "min_mem_per_cpu")
   local get = asked_of(job, parts)
@@ -849,20 +855,24 @@ local function keep_to_counts(job, parts)
   local brought = stated(job, "cpus_per_tres") and not positive(stated(job, "num_tasks")) -- CPUs of which no task says where they are
   local untold = untold_of(parts, stated(job, "partition")) -- which may have MinNodes
   local others = brought or untold or stated(job, "threads_per_core")
-  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or others) then return end
+  local even = cpu and not positive(stated(job, "num_tasks"))
+  if not (stated(job, "tres_per_job") or stated(job, "ntasks_per_node") or ranged or others or even) then return end
   local shape = shape_of(get)
   local open = ranged or limit == nil and (shape.of_job or shape.tasks_per_node or others)
   if open and (limit or math.huge) > shape.most_nodes and shape.most_nodes < 1e9 then
     job.max_nodes = math.max(math.min(shape.most_nodes, most_nodes_of(parts, job)), least)
   end
-  if cpu and shape.tasks_per_node and shape.most_nodes > 1 and (shape.gpus == 0 or shape.of_node) then
+  if cpu and (shape.tasks_per_node and (shape.gpus == 0 or shape.of_node) or shape.even) and shape.most_nodes > 1 then
     local fewest = gpu_bounds(shape)
     local node, gpu = by_cpu(cpu, shape, fewest)
-    job.min_mem_per_node = math.ceil(gpu and math.min(node, gpu * shape.of_node) or node) -- no more than was judged
+    job.min_mem_per_node = math.ceil(gpu and math.min(node, gpu * (shape.of_node or fewest)) or node) -- no more than was judged
   end
 end
 
-local function refuse_parts(found)
+local function refuse_parts(found, job)
+  if job.cron_job then -- its offset stands there as well
+    return refuse(found, "directives", "what scrontab sends runs again and again by itself; submit one job with sbatch")
+  end
   refuse(found, "directives", "the parts of a heterogeneous job add up; submit them as one plain job")
 end
 
@@ -877,16 +887,33 @@ end
 local ON_ONE_LINE = {
   "comment", "name", "wckey", "std_in", "std_out", "std_err", "work_dir", "mail_user", "licenses", "features", "network",
 }
+for _, field in ipairs(ON_ONE_LINE) do LONGEST[field] = 1024 end
+for _, field in ipairs({ "std_in", "std_out", "std_err", "work_dir", "container", "extra" }) do LONGEST[field] = 4096 end
+
+-- 22.05 tells everybody who lists jobs all arguments of each: of a thousand jobs with a megabyte nobody reads any (measured).
+-- These are 16 KB and the path of the script.
+local MOST_ARGUMENTS = 20480
+
+local function too_many_arguments(job)
+  local total, count = 0, job.argc or 0
+  if count > MOST_ARGUMENTS then return true end
+  for _, text in pairs(count > 0 and job.argv or {}) do total = total + #text end
+  return total > MOST_ARGUMENTS
+end
 
 -- Names of nodes in one list, and of one user's lists in a second: for each that it does not know Slurm writes two lines, and
 -- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before.
 local MOST_NAMES, MOST_IN_A_SECOND = 5000, 20000
 local named_lately = {}
 
-local function too_many_names(uid, many)
+local function too_many_names(uid, text)
   local now = os.time()
   if named_lately.second ~= now then named_lately = { second = now } end
-  named_lately[uid] = (named_lately[uid] or 0) + many
+  local before = named_lately[uid] or 0
+  if before > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
+  local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
+  if many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
+  named_lately[uid] = before + many
   return many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or named_lately[uid] > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
 end
@@ -903,20 +930,30 @@ local function check_length(job, uid)
       return { { rule = "directives", text = field .. " has a line break; leave it out" } }
     end
   end
+  if too_many_arguments(job) then
+    return { { rule = "directives", text = string.format(
+      "the arguments of the script are longer than %d letters; write them into a file", MOST_ARGUMENTS) } }
+  end
   if string.find(job.partition or "", "^[,%s]+$") then -- to 26.05 the default one (measured)
     return { { rule = "partition", text = "the list of partitions names none" } }
   end
   for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
     local text = job[field]
-    local much = text and text ~= "" and too_many_names(uid, count_nodes((string.gsub(text, "{[^{}]*}", ""))))
+    local much = text and text ~= "" and too_many_names(uid, text)
     if much then return { { rule = "directives", text = field .. " " .. much } } end
   end
   return nil
 end
 
+-- Under a QOS with PartitionTimeLimit Slurm takes a --time-min above --time, and its backfill gives so much (measured).
+local function minutes_of(get)
+  local limit, least = get("time_limit"), get("time_min")
+  return limit and least and math.max(limit, least) or limit
+end
+
 local function judge_submission(job, parts)
   local found, get = {}, asked_of(job, parts)
-  local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
+  local shape, minutes, tasks, throttle = shape_of(get), minutes_of(get), 1, 0
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
   check_mixed(found, parts, get("partition"))
@@ -936,7 +973,7 @@ local function judge_submission(job, parts)
   end
   check_hours(found, "gpu", most_gpus(shape), minutes, tasks)
   check_hours(found, "cpu", shape.cpus, minutes, tasks)
-  if get("het_job_offset") ~= nil then refuse_parts(found) end
+  if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   return found
 end
 
@@ -1142,7 +1179,9 @@ local function judge_change(job, record, parts)
       end
     end
   end
-  if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
+  for _, field in ipairs(MINUTES) do
+    if stated(job, field) ~= nil then check_time(found, job[field]) end
+  end
   check_exclusive(found, stated(job, "shared"))
   check_hidden(found, job)
   if stated(job, "array_inx") ~= nil then -- this is said and logged, and MaxJobsPerUser of the QOS holds

@@ -340,7 +340,7 @@ local function judge_with_ticket(job, most, parts)
   check_sockets(found, get)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
-  over_time(found, get("time_limit"), most)
+  over_time(found, minutes_of(get), most)
   over_whole_nodes(found, get("shared"), most)
   over_reservation(found, job)
   check_mixed(found, parts, stated(job, "partition"))
@@ -353,8 +353,7 @@ local function judge_with_ticket(job, most, parts)
   if get("array_inx") ~= nil then tasks, throttle = read_array(get("array_inx")) end
   over(found, "concurrent-jobs", tasks, most.tasks, "tasks of the array")
   over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once")
-  if get("het_job_offset") ~= nil then refuse_parts(found) end
-  if job.cron_job then refuse(found, "ticket", "a ticket is for one run, and what scrontab sends runs again") end
+  if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   foreign_code(found, job)
   return found
 end
@@ -409,7 +408,9 @@ local function judge_change_with_ticket(job, record, most, parts)
   end
   over_shares(found, record, stated(job, "shared") == 0)
   over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
-  if stated(job, "time_limit") ~= nil then over_time(found, job.time_limit, most) end
+  for _, field in ipairs(MINUTES) do
+    if stated(job, field) ~= nil then over_time(found, job[field], most) end
+  end
   over_whole_nodes(found, stated(job, "shared"), most)
   over_names(found, job, most, false)
   if job.partition ~= nil then over_alternates(found, job, most, parts) end

@@ -47,6 +47,7 @@ class JobRequest:
     name: str | None = None
     partition: str | None = None
     time_limit: int | None = None
+    time_min: int | None = None  # --time-min, as time_limit
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
     memory_per_gpu: int | None = None

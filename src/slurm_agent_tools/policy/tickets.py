@@ -58,8 +58,7 @@ def ceilings(
         gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
     _no_ticket_for(request, anywhere)
-    seconds = request.time_limit
-    if seconds is None:
+    if request.time_limit is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
     if all(size is None for size in stated):
@@ -71,6 +70,7 @@ def ceilings(
     # Counted alike wherever it may run; memory of a whole node by the GPUs that are asked for, as in the plugin.
     worst = replace(anywhere, gpus_per_node_min=shape.fewest_gpus)
     numbers = resolve(replace(request, partition=None), {worst.name: worst})
+    seconds = numbers.time_limit_seconds or 0
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))

@@ -36,6 +36,7 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "job-name": ("name", str),
     "partition": ("partition", str),
     "time": ("time_limit", sbatch_options.time_limit),
+    "time-min": ("time_min", sbatch_options.time_limit),
     "mem": ("memory_per_node", sbatch_options.memory),
     "mem-per-cpu": ("memory_per_cpu", sbatch_options.memory),
     "mem-per-gpu": ("memory_per_gpu", sbatch_options.memory),
@@ -84,7 +85,6 @@ _CHECKED: Mapping[str, Callable[[str], Any]] = {
     "ntasks-per-core": sbatch_options.count,
     "extra-node-info": sbatch_options.sockets_cores_threads,
     "thread-spec": sbatch_options.count,
-    "time-min": sbatch_options.time_limit,
     "tmp": sbatch_options.memory,
 }
 
@@ -236,13 +236,14 @@ def _largest(numbers: list[int | None]) -> int | None:
 
 
 def _time(request: JobRequest, candidates: list[Partition]) -> int | None:
-    """The stated limit, else the longest default of the partitions; no limit anywhere is -1."""
+    """The stated limit, or a larger --time-min, which Slurm may give; else the longest default. No limit is -1."""
     if request.time_limit is not None:
-        return request.time_limit
-    if not candidates:
-        return None
-    defaults = [partition.default_time_seconds or partition.max_time_seconds for partition in candidates]
-    return UNLIMITED if None in defaults or UNLIMITED in defaults else _largest(defaults)
+        limits = [request.time_limit]
+    else:
+        limits = [one.default_time_seconds or one.max_time_seconds or UNLIMITED for one in candidates]
+    if limits and request.time_min is not None:
+        limits.append(request.time_min)
+    return None if not limits else UNLIMITED if UNLIMITED in limits else max(limits)
 
 
 def _on(request: JobRequest, partition: Partition | None) -> Resources:

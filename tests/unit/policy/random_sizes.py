@@ -34,6 +34,10 @@ def _has_no_ticket(made: Options) -> bool:
         nodes = one.low if one.fixed else max(one.low, -(-one.tasks // one.on_node))
         if one.tasks != nodes * one.on_node:
             return True
+    nodes = one.low or (-(-one.tasks // one.on_node) if one.on_node else 1)
+    somewhere = "mem-per-gpu" in made and one.gpus and not (one.of_node or one.of_task) and nodes > 1
+    if somewhere and (one.of_gpu or one.gpus < nodes):
+        return True
     return one.ranged and (one.gpus or one.of_node or one.of_task or one.of_gpu) > 0
 
 

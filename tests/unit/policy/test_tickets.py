@@ -124,9 +124,16 @@ def test_cpus_that_come_with_gpus_are_in_the_ticket_whether_or_not_a_partition_i
 
 
 def test_memory_of_all_gpus_fits_into_the_nodes_however_few_hold_them():
-    for words in (("--gpus=2", "--nodes=4"), ("--gpus=7", "--nodes=2"), ("--gpus-per-node=2", "--nodes=2")):
+    for words in (("--gpus=4", "--nodes=3"), ("--gpus=7", "--nodes=2"), ("--gpus-per-node=2", "--nodes=2")):
         made = allowed("--time=10", "--mem-per-gpu=3G", *words)
         assert made.nodes * (made.memory_per_node or 0) >= made.gpus * 3 * 1024, words
+
+
+def test_a_larger_least_time_is_the_time_limit():
+    made = [
+        allowed("--mem=1G", "--time=5", f"--time-min={least}").time_limit for least in ("4", "5", "2-00", "UNLIMITED")
+    ]
+    assert made == [5, 5, 2880, None]
 
 
 def test_an_array_counts_by_its_tasks_and_those_at_once():
@@ -144,6 +151,8 @@ def test_what_a_person_allowed_without_a_limit_has_none():
     [
         (asked("--mem=1G"), "time_limit"),
         (asked("--time=10"), "memory"),
+        (asked("--time=10", "--mem-per-gpu=3G", "--gpus=2", "--nodes=4"), "mem-per-gpu"),
+        (asked("--time=10", "--mem-per-gpu=3G", "--gpus=2", "--nodes=2", "--ntasks-per-gpu=2"), "mem-per-gpu"),
         (replace(asked("--time=10", "--mem=1G"), components=2), "script"),
         (asked("--time=10", "--mem=1G", "--gres=shard:2"), "gres"),
     ],

@@ -63,6 +63,8 @@ def test_without_gpus_there_is_no_memory_per_gpu():
 
 def test_what_is_not_stated_comes_from_the_partition_or_is_not_known():
     assert resources("-n1").time_limit_seconds == 3600
+    assert resources("-n1 -t5 --time-min=2-00").time_limit_seconds == 172_800  # which backfill may give
+    assert resources("-n1 --time-min=4").time_limit_seconds == 3600
     assert resources("-n1").partition == "gpu"
     unknown = resources("-n1", None)
     assert (unknown.memory_bytes, unknown.time_limit_seconds, unknown.partition) == (None, None, None)
