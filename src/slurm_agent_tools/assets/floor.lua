@@ -498,6 +498,9 @@ local function check_together(found, get, shape)
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
   local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
   -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
+  if tasks and not shape.tasks_per_gpu and tasks < (positive(get("min_nodes")) or 1) then -- of which some would have no task
+    refuse(found, "directives", "there are fewer tasks than nodes; no command of Slurm's sends that")
+  end
   if shape.tasks_per_gpu and not stated_gpus then
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
@@ -842,6 +845,14 @@ local function most_nodes_of(parts, job)
   return most > 0 and most or math.huge
 end
 
+-- A program of its own may tell no number of tasks, and put them with --distribution=plane on fewer nodes than it has: then
+-- the others have no GPUs of theirs, and memory all the same (measured). A number that is told is held on every node.
+local function keep_tasks(job, parts)
+  local shape, limit = shape_of(asked_of(job, parts)), positive(stated(job, "max_nodes"))
+  local nodes = positive(stated(job, "min_nodes")) or 1
+  if nodes > 1 and shape.even and shape.nodes == nodes and (limit or nodes) == nodes then job.num_tasks = shape.tasks end
+end
+
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
 -- --distribution names a way for sockets, which is not told here; so it does of --ntasks-per-node with --overcommit and a
 -- layout of cores, and of a range with --distribution=plane (measured). With plane Slurm also puts more tasks on a node than
@@ -894,53 +905,73 @@ for _, field in ipairs({ "std_in", "std_out", "std_err", "work_dir", "container"
 -- These are 16 KB and the path of the script.
 local MOST_ARGUMENTS = 20480
 
-local function too_many_arguments(job)
+local function too_many_arguments(job, sent)
   local total, count = 0, job.argc or 0
   if count > MOST_ARGUMENTS then return true end
   for _, text in pairs(count > 0 and job.argv or {}) do total = total + #text end
+  if total > MOST_ARGUMENTS then sent.letters = sent.letters + total end
   return total > MOST_ARGUMENTS
 end
 
 -- Names of nodes in one list, and of one user's lists in a second: for each that it does not know Slurm writes two lines, and
--- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before.
-local MOST_NAMES, MOST_IN_A_SECOND = 5000, 20000
-local named_lately = {}
+-- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before. For
+-- brackets it takes the square of the time, and of many the slurmctld of 22.05 and 24.11 ends (measured).
+local MOST_NAMES, MOST_BRACKETS, MOST_IN_A_SECOND, MOST_LETTERS = 5000, 200, 20000, 2 ^ 20
+local lately = {}
 
-local function too_many_names(uid, text)
+-- What a user sent in this second: names of nodes, and letters of texts that were too long, beyond which none is read.
+local function of_this_second(uid)
   local now = os.time()
-  if named_lately.second ~= now then named_lately = { second = now } end
-  local before = named_lately[uid] or 0
-  if before > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
-  local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
-  if many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
-  named_lately[uid] = before + many
-  return many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
-    or named_lately[uid] > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
+  if lately.second ~= now then lately = { second = now } end
+  lately[uid] = lately[uid] or { names = 0, letters = 0 }
+  return lately[uid]
 end
 
-local function check_length(job, uid)
+local function too_many_names(sent, text)
+  if sent.names > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
+  local _, brackets = string.gsub(text, "%[", "")
+  local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
+  if brackets <= MOST_BRACKETS and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
+  sent.names = sent.names + many
+  return brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS)
+    or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
+    or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
+end
+
+-- What is too long in a job or a change; nil where nothing is.
+local function too_long(job, sent)
   for field, most in pairs(LONGEST) do
     local text = job[field]
     if type(text) == "string" and #text > most then
-      return { { rule = "directives", text = string.format("%s is longer than %d letters", field, most) } }
+      sent.letters = sent.letters + #text
+      return string.format("%s is longer than %d letters", field, most)
     end
   end
+  if too_many_arguments(job, sent) then
+    return string.format("the arguments of the script are longer than %d letters; write them into a file", MOST_ARGUMENTS)
+  end
+  for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
+    local text = job[field]
+    local much = text and text ~= "" and too_many_names(sent, text)
+    if much then return field .. " " .. much end
+  end
+  return nil
+end
+
+local function check_length(job, uid)
+  local sent = of_this_second(uid)
+  if sent.letters > MOST_LETTERS then
+    return { { rule = "directives", text = "texts before it in this second were too long; wait a second" } }
+  end
+  local long = too_long(job, sent)
+  if long then return { { rule = "directives", text = long } } end
   for _, field in ipairs(ON_ONE_LINE) do
     if string.find(job[field] or "", "[\n\r\v\f]") then
       return { { rule = "directives", text = field .. " has a line break; leave it out" } }
     end
   end
-  if too_many_arguments(job) then
-    return { { rule = "directives", text = string.format(
-      "the arguments of the script are longer than %d letters; write them into a file", MOST_ARGUMENTS) } }
-  end
   if string.find(job.partition or "", "^[,%s]+$") then -- to 26.05 the default one (measured)
     return { { rule = "partition", text = "the list of partitions names none" } }
-  end
-  for _, field in ipairs({ "req_nodes", "exc_nodes" }) do
-    local text = job[field]
-    local much = text and text ~= "" and too_many_names(uid, text)
-    if much then return { { rule = "directives", text = field .. " " .. much } } end
   end
   return nil
 end
@@ -1245,6 +1276,7 @@ function slurm_job_submit(job, parts, uid)
     local code = answer_submission(job, parts, uid, account)
     if code == slurm.SUCCESS then
       keep_to_counts(job, parts)
+      keep_tasks(job, parts)
       keep_account(job)
     end
     job.requeue = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.policy.lua_host import ask, change, submission
+from tests.unit.policy.lua_host import ask, change, lines, literal, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
 from tests.unit.policy.test_lua_own_programs import TICKET, WIDE
 
@@ -20,6 +20,14 @@ def told(**fields: object) -> str:
     """The first reason against a small job with these fields; empty where it is let in."""
     answer = ask(plugin(), [submission(USER, **{**SMALL, **fields})])[0]
     return answer.told[0] if answer.told else ""
+
+
+def kept(**fields: object) -> dict[str, str]:
+    """What a job that is let in has in these fields once the plugin has written into it."""
+    call = f"JOB = blank({literal(fields)}) slurm_job_submit(JOB, PARTS, {USER})"
+    names = ("num_tasks", "min_mem_per_node", "max_nodes")
+    printed = lines(plugin(), [call, *(f"print(string.format('%s', JOB.{name} or ''))" for name in names)])
+    return dict(zip(names, (one.split(".")[0] for one in printed), strict=True))
 
 
 @pytest.mark.parametrize(("least", "fine"), [(60, True), (1440, True), (1441, False), (43_200, False)])
@@ -49,6 +57,22 @@ def test_texts_are_no_longer_than_slurm_takes_them(field: str):
     assert admitted(plugin(), change(USER, RECORD, **{field: "x" * (most + 1)})) == [False]
 
 
+def test_once_a_megabyte_was_too_long_in_a_second_nothing_more_is_read():
+    """Slurm asks for each task of an array: of 50 MB each took 0.12 seconds, in which it answers nobody else."""
+    frozen = plugin().replace("os.time()", "1")
+    small = submission(USER, **SMALL)
+    calls = [
+        submission(USER, **SMALL, name="x" * (2**20 + 1)),
+        small,
+        small,
+        submission(USER, **SMALL, name="x" * 2000),
+    ]
+    assert [one.code == 0 for one in ask(frozen, calls[1:])] == [True, True, False]
+    assert [one.told[:1] for one in ask(frozen, calls)][1:] == [
+        ("directives: texts before it in this second were too long; wait a second",)
+    ] * 3
+
+
 def test_arguments_of_a_script_have_a_bound():
     reason = "directives: the arguments of the script are longer than 20480 letters; write them into a file"
     assert told(argc=2, argv={0: "job.sh", 1: "x" * 20_475}) == reason
@@ -67,6 +91,8 @@ def test_long_lists_of_nodes_are_refused_unread_once_there_were_many_in_a_second
     frozen = plugin().replace("os.time()", "1")
     first, second, other = ask(frozen, calls)
     assert (first.code == 0, second.code == 0, other.code == 0) == (False, False, True)
+    assert told(exc_nodes="[1]" * 201) == "directives: exc_nodes has more than 200 brackets"
+    assert told(exc_nodes=",".join(f"a{row}[1-9]" for row in range(200))) == ""
     counted = "local function count_nodes(text)"
     assert counted in frozen
     unread = frozen.replace(counted, counted + " if #text > 40000 then error('read') end", 1)
@@ -81,10 +107,26 @@ def test_what_scrontab_sends_is_refused_by_its_name():
 def test_memory_of_cpus_is_asked_for_each_node_where_no_number_of_tasks_is_told():
     """With --distribution=plane 22.05 puts all CPUs on one of the nodes, and gives the others no limit of memory."""
     even = {**SMALL, "min_nodes": 2, "max_nodes": 2, "cpus_per_task": 8, "min_cpus": 16, "min_mem_per_node": None}
-    shown = (
-        plugin()
-        .replace("job.min_mem_per_node = ", "slurm.log_user('node %d', ", 1)
-        .replace("or node) -- no more", "or node)) -- no more", 1)
-    )
-    answer = ask(shown, [submission(USER, **even, min_mem_per_cpu=2048)])[0]
-    assert answer.told == ("node 16384",)
+    written = kept(**even, min_mem_per_cpu=2048)
+    assert (written["num_tasks"], written["min_mem_per_node"]) == ("2", "16384")
+
+
+@pytest.mark.parametrize(
+    ("fields", "tasks"),
+    [
+        ({"min_nodes": 2, "max_nodes": 2, "tres_per_node": "gres:gpu:2"}, "2"),
+        ({"min_nodes": 2, "max_nodes": 2, "tres_per_node": "gres:gpu:1", "ntasks_per_node": 2}, "4"),
+        ({"min_nodes": 2, "max_nodes": 2, "num_tasks": 3}, "3"),
+        ({"min_nodes": 2, "max_nodes": 4}, "4294967294"),
+        ({}, "4294967294"),
+    ],
+)
+def test_a_job_on_several_nodes_has_a_number_of_tasks(fields: dict[str, object], tasks: str):
+    """With --distribution=plane all versions put both tasks, and all GPUs, on one node: the other had 32G without a GPU."""
+    assert kept(**{**SMALL, **fields})["num_tasks"] == tasks
+
+
+def test_fewer_tasks_than_nodes_are_what_no_command_sends():
+    reason = "directives: there are fewer tasks than nodes; no command of Slurm's sends that"
+    assert told(num_tasks=1, min_nodes=2, max_nodes=2) == reason
+    assert told(num_tasks=2, min_nodes=2, max_nodes=2) == ""
