@@ -518,7 +518,7 @@ local function check_together(found, get, shape)
     refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
   local somewhere = shape.of_job and not (shape.of_node or shape.of_task or shape.of_socket)
-  local bare_nodes = somewhere and shape.nodes > 1 and (shape.tasks_per_gpu or shape.gpus < shape.nodes)
+  local bare_nodes = somewhere and (shape.tasks_per_gpu and shape.nodes > 1 or shape.gpus < shape.least_nodes)
   if bare_nodes and of_gpus(get("mem_per_tres")) then -- 22.05: a node without a GPU has no limit of memory
     refuse(found, "memory-per-gpu", "memory of each GPU bounds nothing on a node without one; ask with --gpus-per-node")
   end

@@ -143,7 +143,7 @@ def more_together(
     if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
         yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
     alone = request.gpus and not (request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket)
-    bare = _nodes(request) > 1 and (request.ntasks_per_gpu or (request.gpus or 0) < _nodes(request))
+    bare = (request.ntasks_per_gpu and _nodes(request) > 1) or (request.gpus or 0) < _nodes(request, named=False)
     if alone and bare and request.memory_per_gpu:  # 22.05: a node without a GPU has no limit of memory
         yield ("mem-per-gpu", "gpus"), "bound nothing on a node without a GPU", "ask with --gpus-per-node"
     yield from _tasks_with_gpus(request, named=bool(gpus))

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -30,7 +30,11 @@ from slurm_agent_tools.transport import process
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
 
+_T = TypeVar("_T")
+
 MAX_FILE, MAX_SHELL = 2**20, 2**19
+MAX_PATH = 4096
+"""Characters of a path: the system opens no longer one, and one of many folders may be made of a short script."""
 _SECONDS, _SECONDS_PER_BYTE = 0.5, 1 / 50_000  # of the processor: half of it is plenty on a slow machine
 _WAIT, _PATIENCE = 10, 4  # seconds, and how many times as long it may take on a machine that has others to serve
 LONG = 2**14
@@ -119,6 +123,8 @@ async def leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, 
 async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
     """A regular file inside the project, links resolved; None for anything else."""
     path = need.path if posixpath.isabs(need.path) else posixpath.join(root, need.path)
+    if len(path) > MAX_PATH:
+        return "has a path too long for a file"
     try:
         real = await files.real_path(path)
         if not real.startswith(root.rstrip("/") + "/"):
@@ -191,6 +197,14 @@ async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
     if done.exit_code != 0:
         return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
     return done.stdout
+
+
+async def in_turn(size: int, work: Callable[..., _T], *words: object) -> _T:
+    """What a work on a text of so many bytes returns; on a large one it is done in turn, beside the event loop."""
+    if size < LONG:
+        return work(*words)
+    async with _turns().large():
+        return await anyio.to_thread.run_sync(work, *words)
 
 
 class _Turns:

@@ -36,6 +36,12 @@ def as_shown(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def as_told(text: str) -> str:
+    """What is told of a finding: a name of thousands of letters, of which there may be hundreds, without its middle."""
+    text = text if len(text) <= MAX_TOLD else f"{text[: MAX_TOLD - 250]}...{text[-200:]}"
+    return as_shown(text)
+
+
 def undecodable(data: bytes, path: str) -> list[Evidence]:
     """Options with bytes that are no UTF-8: what sbatch makes of them cannot be compared later."""
     what = "the line holds bytes that are no UTF-8 text"
@@ -78,6 +84,7 @@ def refused(answer: str) -> tuple[int, str]:
 
 
 MAX_ALIKE = 100  # findings of one rule and level
+MAX_TOLD = 1000  # signs of one
 MAX_IMPORTED_SIGNS = 80_000
 MAX_ASKED = 300  # files that are asked for, and bytes of those that are there
 MAX_OPENED = 16 * 2**20
@@ -164,11 +171,12 @@ class ReadingState:
 
     def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
         """Note a finding; of many alike, which decide nothing new, the first ones."""
+        what = as_told(what)
         self.counts[rule, level] += 1
         if self.counts[rule, level] == MAX_ALIKE:
             what = f"{what}, and there are more lines like it"
         if self.counts[rule, level] <= MAX_ALIKE:
-            self.findings.append(Finding(rule, as_shown(what), place, level))
+            self.findings.append(Finding(rule, what, place, level))
 
     def keep(self, idle: IdleCommand, source: TextToRead, offset: int) -> None:
         """Note a command that only waits; another text may run in the background, if the script has anything there."""

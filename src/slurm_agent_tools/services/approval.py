@@ -22,6 +22,7 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Consent
 from slurm_agent_tools.models.shapes import Channel, ResourcesShown
 from slurm_agent_tools.policy.evaluate import for_person
+from slurm_agent_tools.scripts.reader import in_turn
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision, open_request
 from slurm_agent_tools.store.submissions import Approval
@@ -29,8 +30,8 @@ from slurm_agent_tools.text import plan_text
 
 Answer = Literal["yes", "no", "timeout", "cannot", "too long"]
 
-_DIALOG = 24_000
-"""Characters of the longest question that is put to a client: longer ones are read at a terminal, page by page."""
+_DIALOG, _MOST_FACTS = 24_000, 2**20
+"""Characters of the longest question at a client, as others are read at a terminal; and of one without its script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ async def granted(context: ClusterContext, request: SubmissionRequest, given: Gr
     if given is not None:
         return given if given.sha256 == wanted else None
     for item in await context.db(context.store.approvals.open, context.owner, wanted):
-        shown = await counts(context, item) if _shows(context, request, item) else None
+        shows = await in_turn(len(item.plan), _shows, context, request, item)
+        shown = await counts(context, item) if shows else None
         if shown is not None:
             return Grant(wanted, shown, item)
     return None
@@ -131,25 +133,19 @@ def passkeys_of(context: ClusterContext) -> tuple[str, ...]:
 async def question(context: ClusterContext, request: SubmissionRequest) -> Approval:
     """The question about this plan as it stands in the ledger; the same plan is asked about once at a time."""
     wanted = plan_sha256(context, request)
-    asked = [
-        item
-        for item in await context.db(context.store.approvals.open, context.owner, wanted)
-        if item.granted is None and _shows(context, request, item)
-    ]
-    if asked:
-        return asked[0]
-    now = context.clock.now()
+    for item in await context.db(context.store.approvals.open, context.owner, wanted):
+        if item.granted is None and await in_turn(len(item.plan), _shows, context, request, item):
+            return item
+    body, now = await in_turn(len(request.data), _body, context, request), context.clock.now()
+    if len(body) - len(plan_text.script(request.data)) > _MOST_FACTS:
+        problem = f"asks for more than a person can read: over {_MOST_FACTS} characters of arguments, files and reasons"
+        raise InputError("script", request.reading.path, problem, hint="Run fewer files, with fewer arguments.")
     item = Approval(
-        id=secrets.token_hex(4),
-        plan_sha256=wanted,
-        plan="",
-        job_name=request.name,
-        created=now,
-        updated=now,
+        id=secrets.token_hex(4), plan_sha256=wanted, plan="", job_name=request.name, created=now, updated=now,
         expires=(now + timedelta(seconds=context.policy.policy.approval_seconds)).replace(microsecond=0),
         request=request.arguments.model_dump_json(),
-    )
-    item = replace(item, plan=plan_text.head(item.id, item.plan_sha256, item.expires) + _body(context, request))
+    )  # fmt: skip
+    item = replace(item, plan=plan_text.head(item.id, item.plan_sha256, item.expires) + body)
     await context.db(context.store.approvals.ask, context.owner, item)
     await log_decision(context, request, "asked", approval=item.id)
     return item
@@ -267,12 +263,12 @@ async def outdated(context: ClusterContext, item: Approval) -> list[str]:
         return ["what was asked is not known any more"]
     except InputError as error:
         return [error.message]
-    asked = _asked(context, request)
-    now = (
-        plan_text.head(item.id, item.plan_sha256, item.expires)
-        + plan_text.facts(asked)
-        + plan_text.script(request.data)
-    )
+    return await in_turn(len(item.plan), _differs, context, request, item)
+
+
+def _differs(context: ClusterContext, request: SubmissionRequest, item: Approval) -> list[str]:
+    asked, head = _asked(context, request), plan_text.head(item.id, item.plan_sha256, item.expires)
+    now = head + plan_text.facts(asked) + plan_text.script(request.data)
     return plan_text.differences(item.plan, now, list(dict.fromkeys([*dict(asked), "also runs"])))
 
 
@@ -281,7 +277,7 @@ async def void(context: ClusterContext, request: SubmissionRequest) -> str | Non
     for item in await context.db(context.store.approvals.open, context.owner):
         if item.granted is None or plan_text.value(item.plan, "script") != plan_text.spelled(request.reading.path):
             continue
-        found = against(context, request, item)
+        found = await in_turn(len(item.plan), against, context, request, item)
         counts = item.channel in context.policy.policy.approval_channels
         why = "; ".join(found) or ("it cannot be verified" if counts else "the policy does not count that way")
         await log_decision(context, request, "void", approval=item.id, channel=item.channel, differences=found)

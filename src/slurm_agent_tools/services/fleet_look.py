@@ -32,6 +32,7 @@ from slurm_agent_tools.services import job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
+from slurm_agent_tools.slurm.hidden_jobs import hides_jobs
 from slurm_agent_tools.slurm.occasional_questions import Use
 from slurm_agent_tools.units import JobId, parse_job_id
 
@@ -211,9 +212,8 @@ class _Answers:
 
     def _hidden(self, config: Mapping[str, str]) -> bool:
         """Whether the site hides jobs of others, and this user is nobody who sees them all the same."""
-        queue = self.questions["queue"].answer
-        private = config.get("PrivateData", "").lower().split(",")
-        return "jobs" in private and (queue is None or len(self.context.slurm.mine(queue)) == len(queue))
+        queue, private = self.questions["queue"].answer, hides_jobs(config.get("PrivateData", ""))
+        return private and (queue is None or len(self.context.slurm.mine(queue)) == len(queue))
 
     async def facts(self, ask: GetFleet) -> FleetFacts:
         """All that is known."""

@@ -21,6 +21,7 @@ from slurm_agent_tools.models.shapes import Blocker, Channel, ResourcesShown
 from slurm_agent_tools.models.submission_answer import Advised, SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.plan import LiveFacts, offered
+from slurm_agent_tools.scripts.reader import LONG, in_turn
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
@@ -29,7 +30,7 @@ from slurm_agent_tools.units import format_duration, parse_array, parse_span, pa
 if TYPE_CHECKING:
     from slurm_agent_tools.backends.stages import Ladder
 
-_MOST_ARGS = 128 * 2**10
+_MOST_ARGS = 16 * 2**10  # bytes: beyond them 22.05 tells others more of a job than they can read
 """Characters of all arguments of a script: a person reads each of them, and the system takes no longer word."""
 
 
@@ -101,9 +102,9 @@ async def open_request(context: ClusterContext, arguments: SubmitJob, caller: Ca
     """Read and check everything that the caller named. Raises InputError."""
     if arguments.priority is not None:
         offered(arguments.priority, context.policy.policy)
-    if sum(map(len, arguments.args or ())) > _MOST_ARGS:
+    if len("".join(arguments.args or ()).encode(errors="replace")) > _MOST_ARGS:
         hint = "Write them into a file of the project, and give its path."
-        raise InputError("args", None, f"hold more than {_MOST_ARGS} characters", hint=hint)
+        raise InputError("args", None, f"hold more than {_MOST_ARGS} bytes", hint=hint)
     limit = context.policy.policy.sizes.script_bytes
     project_files = await project_paths.either(context, "script", arguments.script)
     real, data = await project_paths.read_script(project_files, "script", arguments.script, limit=limit)
@@ -167,23 +168,24 @@ async def judge(
 ) -> SubmissionRequest:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     evaluation = context_of(context, request, live=known, partitions=partitions, grant=grant, decision_id=new_id())
-    judged = request.as_decided(decide(request.reading, evaluation))
+    size, script = len(request.data), request.reading
+    decided = decide(script, evaluation) if size < LONG else await in_turn(size, decide, script, evaluation)
+    judged = request.as_decided(decided)
     (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
-    named_and_off = (
-        request.arguments.stage is not None and tried.outcome == "not_evaluated"
-    )  # it counts once that is on
+    # A stage that is named counts once the rule is on.
+    named_and_off = request.arguments.stage is not None and tried.outcome == "not_evaluated"
     if known is not None and known.ladder is None and (tried.outcome == "deny" or named_and_off):
         known = replace(known, ladder=await _ladder(context, judged, known))
-        judged = replace(
-            judged.as_decided(decide(request.reading, replace(evaluation, live=known))), ladder=known.ladder
-        )
+        decided = await in_turn(size, decide, script, replace(evaluation, live=known))
+        judged = replace(judged.as_decided(decided), ladder=known.ladder)
     await log_decision(context, judged, "decided")
     return judged
 
 
 async def tried_before(context: ClusterContext, request: SubmissionRequest, known: LiveFacts) -> Ladder | None:
     """What was tried of a request that smoke-first asks about; None for one that it does not. Raises StorageError."""
-    judged = request.as_decided(evaluate(request.reading, context_of(context, request, live=known)))
+    facts = context_of(context, request, live=known)
+    judged = request.as_decided(await in_turn(len(request.data), evaluate, request.reading, facts))
     (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
     return await _ladder(context, judged, known) if tried.outcome == "deny" else None
 

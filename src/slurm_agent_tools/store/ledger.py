@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -55,10 +55,12 @@ class Approvals:
         found = self._db.rows("SELECT * FROM approvals WHERE id = ? AND user = ?", (approval_id, owner.user))
         return from_row(Approval, found[0]) if found else None
 
-    def open(self, owner: Owner, plan_sha256: str | None = None) -> list[Approval]:
+    def open(self, owner: Owner, plan_sha256: str | None = None, *, texts: bool = True) -> list[Approval]:
         """This caller's questions that were not used, declined or forgotten, newest first; for one plan if named."""
+        names = (item.name for item in fields(Approval))
+        read = "*" if texts else ", ".join("'' AS plan" if name == "plan" else name for name in names)
         found = self._db.rows(
-            "SELECT * FROM approvals WHERE user = ? AND project = ? AND cluster = ? AND used IS NULL"
+            f"SELECT {read} FROM approvals WHERE user = ? AND project = ? AND cluster = ? AND used IS NULL"  # noqa: S608 - our own column names
             " AND declined IS NULL AND expires > ? AND (? IS NULL OR plan_sha256 = ?) ORDER BY created DESC",
             (owner.user, owner.project, owner.cluster, self._clock.now().timestamp(), plan_sha256, plan_sha256),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -261,7 +262,6 @@ def ended_estimates(db: Database, owner: Owner, limit: int) -> list[EndedEstimat
 
 # --- Submissions as records of jobs: what was asked, and how it ended once that was seen ------------------------------
 
-
 # A result may be saved for a task of the job.
 _RESULT = """
     SELECT path FROM results AS r
@@ -301,27 +301,15 @@ def untold(db: Database, owner: Owner, *, since: datetime, limit: int) -> list[t
 def _record(row: sqlite3.Row) -> JobRecord:
     usage = row["usage"]
     return JobRecord(
-        job_id=str(row["job_id"]),
-        cluster=row["cluster"],
-        project=row["project"],
-        user=row["user"],
-        name=row["job_name"],
-        script_path=row["script_path"],
-        script_sha256=row["script_sha256"],
-        requested=from_text(Resources, row["requested"]),
-        submitted=datetime.fromtimestamp(row["created"], UTC),
-        state=_state(row),
-        partition=row["partition"],
-        run_id=row["run_id"],
-        started=_time(row["started"]),
-        ended=_time(row["ended"]),
-        exit_code=row["exit_code"],
-        signal=row["signal"],
+        job_id=str(row["job_id"]), cluster=row["cluster"], project=row["project"], user=row["user"],
+        name=row["job_name"], script_path=row["script_path"], script_sha256=row["script_sha256"],
+        requested=from_text(Resources, row["requested"]), submitted=datetime.fromtimestamp(row["created"], UTC),
+        state=_state(row), partition=row["partition"], run_id=row["run_id"],
+        started=_time(row["started"]), ended=_time(row["ended"]), exit_code=row["exit_code"], signal=row["signal"],
         category=None if row["category"] == row["outcome"] else row["category"],  # not diagnosed, or nothing to tell
-        usage=None if usage is None else from_text(Usage, usage),
-        result_path=row["result_path"],
+        usage=None if usage is None else from_text(Usage, usage), result_path=row["result_path"],
         tasks=row["tasks"] or 1,
-    )
+    )  # fmt: skip
 
 
 def _state(row: sqlite3.Row) -> str:
@@ -335,7 +323,6 @@ def _time(seconds: float | None) -> datetime | None:
 
 
 # --- Records as one column of the ledger ------------------------------------------------------------------------------
-
 
 _Record = TypeVar("_Record")
 
@@ -369,16 +356,27 @@ def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object
     return row
 
 
+_KEPT_ROWS, _KEPT_BYTES = 2048, 2**14
+"""Rows that are kept, and bytes of the longest: a process serves many users, and who writes long texts is no reason."""
+
+
 def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
-    """The record of a row; other columns are left out. Rows that say the same are read once."""
-    record: _Record = _read_once(kind, tuple(row.keys()), tuple(row))  # type: ignore[arg-type]  # every class is hashable
+    """The record of a row; other columns are left out. Rows that say the same are read once, but for long ones."""
+    values = tuple(row)
+    kept = kind is not Approval and sum(map(sys.getsizeof, values)) <= _KEPT_BYTES
+    record: _Record = (_read_once if kept else _read)(kind, tuple(row.keys()), values)  # type: ignore[arg-type]  # every class is hashable
     return record
 
 
-@lru_cache(maxsize=4096)
-def _read_once(kind: type[_Record], names: tuple[str, ...], values: tuple[Any, ...]) -> _Record:
-    row, readers = dict(zip(names, values, strict=True)), _readers(kind)  # type: ignore[arg-type]
-    return kind(**{name: row[name] if read is None or row[name] is None else read(row[name]) for name, read in readers})
+def _read(kind: type[_Record], names: tuple[str, ...], values: tuple[Any, ...]) -> _Record:
+    row, told = dict(zip(names, values, strict=True)), dict[str, Any]()
+    for name, read in _readers(kind):  # type: ignore[arg-type]
+        value = row[name]
+        told[name] = value if read is None or value is None else read(value)
+    return kind(**told)
+
+
+_read_once = lru_cache(maxsize=_KEPT_ROWS)(_read)
 
 
 @cache

@@ -120,14 +120,16 @@ def _counted(blanks: str) -> str:
 
 def _folded(line: str, columns: int) -> Iterator[str]:
     """The line in pieces, at a blank where there is one; what goes on stands behind a `+`, where no line can begin."""
-    first = True
-    while line:
-        piece = next(_pieces(line, columns if first else columns - _GUTTER))
+    at = 0
+    while at < len(line):
+        room = columns - _GUTTER if at else columns
+        # Each sign takes a column at least. What is behind them is not copied: a line may have a million signs.
+        piece = next(_pieces(line[at : at + room], room))
         blank = piece.rfind(" ")
-        if len(piece) < len(line) and blank > columns // 2:
+        if at + len(piece) < len(line) and blank > columns // 2:
             piece = piece[:blank]
-        yield piece if first else f"{'':>5} + {piece}"
-        line, first = line[len(piece) :], False
+        yield f"{'':>5} + {piece}" if at else piece
+        at += len(piece)
 
 
 def _pieces(line: str, columns: int) -> Iterator[str]:
@@ -205,15 +207,16 @@ def value(plan: str, name: str) -> str | None:
 
 def _read(plan: str) -> dict[str, str]:
     """The facts of a plan, those of one name together; without what names the question, and why it is asked."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}  # joined once: a fact may stand in thousands of lines
     last = ""
     for line in plan.split(f"{_REASONS}:\n", 1)[0].splitlines()[4:]:
         if line.startswith(f"{'':>5} + "):
-            found[last] = found.get(last, "") + line[_GUTTER:]
+            found.setdefault(last, []).append(line[_GUTTER:])
             continue
         last, _, text = line.partition(": ")
-        found[last] = f"{found[last]}, {text}" if last in found else text
-    return found
+        pieces = found.setdefault(last, [])
+        pieces += [", ", text] if pieces else [text]
+    return {name: "".join(pieces) for name, pieces in found.items()}
 
 
 def _lines(plan: str) -> list[str]:

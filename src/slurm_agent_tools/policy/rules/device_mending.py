@@ -45,7 +45,9 @@ _WORDS = (
 def _settings(place: Place) -> Change | None:
     """The settings that go, with the command where it does nothing else; workers beside each other become steps."""
     gone, puts = set[int](), list[tuple[int, int, str]]()
-    step = _Room.of(place.reading).step()
+    if "step" not in place.kept:
+        place.kept["step"] = _Room.of(place.reading).step()
+    step = place.kept["step"]
     for command in place.here:
         if command.kind == "arithmetic" and _COMPUTED.fullmatch(place.source(command)):
             gone.add(command.index)

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding, ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.rules.rule import both, edit, in_words, note
+from slurm_agent_tools.policy.rules.script_places import LEAVES, ScriptPlaces
 from slurm_agent_tools.programs.wrapped_command import SHELLS, name_of, starts
 
 _STEPS = 50  # that are told
 
+_MOST_LOOKS = 2_000_000  # commands that go, times those around which each is looked at: what is more is told in words
+
 _MORE = "there is more of the same; check again after these."
 
 _AS_IT_IS = "Ask a person to agree to the script as it is: no change of a line makes the whole of it readable."
-
-_LEAVES = frozenset({"call", "declaration", "arithmetic", "test"})
 
 _NO_WORK = frozenset(
     """
@@ -42,12 +43,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A finding in the script itself, and the commands that begin in its line."""
+    """A finding in the script itself, and the commands that begin in its line.
+
+    `functions` are the names of the script's own, `kept` what a mend made of the script once for all its findings.
+    """
 
     reading: ScriptReading
     layout: ScriptLayout
     finding: Finding
     here: Sequence[ShellCommand]
+    functions: frozenset[str]
+    kept: dict[str, str]
 
     def source(self, command: ShellCommand) -> str:
         """The command as it stands."""
@@ -109,8 +115,7 @@ def without_word(place: Place, word: ShellWord) -> tuple[int, int, str]:
 
 def is_own(place: Place, command: ShellCommand) -> bool:
     """Whether a command runs a function of the script."""
-    functions = {one.name for one in place.layout.commands if one.kind == "function"}
-    return bool(command.words) and command.words[0].text in functions
+    return bool(command.words) and command.words[0].text in place.functions
 
 
 def _past_blanks(text: str, at: int) -> int:
@@ -138,6 +143,8 @@ class _Edits:
     reading: ScriptReading
     mend: Mend
     lines: list[str] = field(init=False)
+    places: ScriptPlaces = field(init=False)
+    kept: dict[str, str] = field(default_factory=dict)
     gone: dict[int, Finding] = field(default_factory=dict)
     puts: dict[tuple[int, int, str], Finding] = field(default_factory=dict)
     single: dict[tuple[str, int], tuple[Evidence, str]] = field(default_factory=dict)
@@ -146,6 +153,7 @@ class _Edits:
 
     def __post_init__(self) -> None:
         self.lines = self.reading.text.split("\n")
+        self.places = ScriptPlaces(self.lines, self.reading.layout)
 
     def look(self, finding: Finding) -> None:
         place = finding.evidence
@@ -162,7 +170,9 @@ class _Edits:
             self.puts |= dict.fromkeys(change.puts, finding)
             return
         text = self.lines[place.line - 1] if own and place.line <= len(self.lines) else place.text
-        known = own and self.reading.layout is not None and not text.startswith("#") and not self._quoted(place.line)
+        known = (
+            own and self.reading.layout is not None and not text.startswith("#") and not self.places.quoted(place.line)
+        )
         new = None if known or text.rstrip().endswith("\\") else self.mend.line(text)
         if new is not None and new != text:
             self.single[place.file, place.line] = (Evidence(place.file, place.line, text), new)
@@ -173,23 +183,12 @@ class _Edits:
         layout = self.reading.layout
         if layout is None:
             return None
-        place = Place(self.reading, layout, finding, self._here(layout, finding.evidence.line))
+        here = self.places.here(finding.evidence.line)
+        place = Place(self.reading, layout, finding, here, self.places.functions, self.kept)
         change = self.mend.commands(place) if place.here else None
+        if change is not None and (len(self.gone) + len(change.gone)) * len(layout.commands) > _MOST_LOOKS:
+            return None
         return change if change is not None and (change.gone or change.puts) else None
-
-    def _here(self, layout: ScriptLayout, line: int) -> list[ShellCommand]:
-        """The commands that begin in a line, or else those that go on in it."""
-        first = sum(len(one) + 1 for one in self.lines[: line - 1])
-        last = first + len(self.lines[line - 1]) if line <= len(self.lines) else first
-        over = (one for one in layout.commands if one.kind in _LEAVES and one.start <= last and one.end > first)
-        return layout.at(line) or list(over)
-
-    def _quoted(self, line: int) -> bool:
-        """Whether a line stands in a here-document."""
-        layout = self.reading.layout
-        start = sum(len(one) + 1 for one in self.lines[: line - 1])
-        spans = (span for command in layout.commands for span in command.heredocs) if layout is not None else ()
-        return any(first <= start < last for first, last in spans)
 
     def told(self) -> list[str]:
         """The steps: of the script's own commands first, then of other lines, then words."""
@@ -246,9 +245,7 @@ class _Edits:
 
     def _as_steps(self, changes: Sequence[tuple[int, int, str]]) -> Iterator[str]:
         """One step for each run of lines that changes touch; of two changes of the same characters the first."""
-        begins = [0]
-        for line in self.lines:
-            begins.append(begins[-1] + len(line) + 1)
+        begins = self.places.begins
         groups = list[tuple[int, int, list[tuple[int, int, str]]]]()
         number = 0
         for start, end, new in changes:
@@ -290,7 +287,7 @@ class _Edits:
 def _cut(layout: ScriptLayout, command: ShellCommand, gone: Container[int]) -> list[tuple[int, int, str]] | None:
     """The characters that change when this command goes, with those around it that nothing is left of."""
     top = _outermost(layout, command, gone)
-    if top is None or not all(_goes(layout, inner, gone) for inner in layout.within(top) if inner.kind in _LEAVES):
+    if top is None or not all(_goes(layout, inner, gone) for inner in layout.within(top) if inner.kind in LEAVES):
         return None
     if top.role == "condition" or (top.negated and top.role != "body"):
         return None
@@ -347,7 +344,7 @@ def _nothing_left(layout: ScriptLayout, command: ShellCommand, gone: Container[i
     if command.index in gone:
         return True
     inner = layout.children(command)
-    return command.kind not in _LEAVES and bool(inner) and all(_nothing_left(layout, one, gone) for one in inner)
+    return command.kind not in LEAVES and bool(inner) and all(_nothing_left(layout, one, gone) for one in inner)
 
 
 def _from_list(layout: ScriptLayout, top: ShellCommand, gone: Container[int]) -> list[tuple[int, int, str]]:

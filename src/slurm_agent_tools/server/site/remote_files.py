@@ -76,6 +76,8 @@ class RemoteFiles:
         return (await self._look(path)).real
 
     async def _look(self, path: str) -> _Looked:
+        if len(path) > _PATH:
+            raise StorageError(f"{path[:100]}...: the path is too long for a file")
         if path not in self._looked:
             said = await self._ask("look", path, FILE)
             real = said.words.get("real")

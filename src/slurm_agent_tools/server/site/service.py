@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,8 +233,8 @@ _HINT = "See `slurm-agent-tools approve --socket PATH` for the open ones; a new 
 
 
 async def _listed(context: ClusterContext) -> dict[str, Any]:
-    """The open questions of this user in this project."""
-    found = await context.db(context.store.approvals.open, context.owner)
+    """The open questions of this user in this project, their texts left where they are: each may be megabytes."""
+    found = await context.db(partial(context.store.approvals.open, texts=False), context.owner)
     return {"questions": [_head(item) for item in found]}
 
 

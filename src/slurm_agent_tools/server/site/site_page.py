@@ -14,7 +14,7 @@ import re
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from slurm_agent_tools.scripts.reader import WHOSE, in_turn
 from slurm_agent_tools.server.http import connections
 from slurm_agent_tools.server.http.app import HttpServer
 from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
@@ -49,7 +50,13 @@ LIMITS = HttpSettings(max_connections=64)
 """Connections to the page at once. Where there are more, those without a link make room."""
 
 _LINKS, _NEW, _NEW_OF_ONE = 16, 512, 64
-"""Pages of one user, new passkeys of everybody and of one caller that are kept at once; the caller's oldest ends."""
+"""Pages of one user, new passkeys of everybody and of one caller that are kept at once; the caller's oldest ends.
+
+Of pages at least as many as questions of one user may be open: all of them are listed, each with its page.
+"""
+
+_PIECE = 2**13
+"""Characters of a text that are made a page at a time: as long as that takes, no other thread computes."""
 
 _SLOWLY = 1.0
 """Seconds until a request that is over a limit is refused: else a crowd would take the service's time by refusals."""
@@ -67,6 +74,7 @@ class _UsersPages:
     user: UnixUser
     questions: PasskeyQuestions
     links: dict[str, tuple[str, str]] = field(default_factory=dict)
+    making: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 async def _unseen(_: ClusterContext, item: Approval) -> list[str]:
@@ -82,6 +90,7 @@ class SitePage:
         self._pages: dict[str, _UsersPages] = {}
         self._counted: dict[str, int] = {}
         self._new: dict[str, tuple[str, bytes, int]] = {}
+        self._last: dict[tuple[object, ...], bytes] = {}
         limits = partial(CallLimits, config.calls_per_minute, connections=LIMITS.max_connections)
         self._linked, self._others = limits(), limits()
         self._server: HttpServer | None = None
@@ -106,12 +115,12 @@ class SitePage:
         if key not in self._pages:
             self._pages[key] = _UsersPages(user, PasskeyQuestions(compare=_unseen, counted=self._counted))
         links = self._pages[key].links
-        secret = next((one for one, what in links.items() if what == (project, name)), None)
-        if secret is None:
-            secret = secrets.token_urlsafe(32)
-            links[secret] = project, name
-            for old in [*links][:-_LINKS]:
-                del links[old]
+        known = (one for one, what in links.items() if what == (project, name))
+        secret = next(known, None) or secrets.token_urlsafe(32)
+        links.pop(secret, None)  # what is told again ends no sooner than what is new
+        links[secret] = project, name
+        for old in [*links][: -max(_LINKS, self._config.open_questions)]:
+            del links[old]
         return f"{self.origin}/q/{key}/{secret}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -164,7 +173,8 @@ class SitePage:
         with self._users.of(pages.user) as records:
             context = self._users.context(records, project, RemoteFiles(None))
             if request.method != "POST":
-                return HTMLResponse(await self._shown(context, pages, name))
+                async with pages.making:  # each reads the whole text
+                    return HTMLResponse(await self._shown(context, pages, name))
             step = called(inner)
             if step is None or step[1] != name:
                 raise RequestRefused(404, "not_found", "There is nothing at this path", "Use the page's button.")
@@ -178,19 +188,24 @@ class SitePage:
 
             return await answered(request, acted)
 
-    async def _shown(self, context: ClusterContext, pages: _UsersPages, name: str) -> str:
-        """All of it, as at a terminal: nothing is masked, hidden signs are spelled out."""
+    async def _shown(self, context: ClusterContext, pages: _UsersPages, name: str) -> bytes:
+        """All of it, as at a terminal: nothing is masked, hidden signs are spelled out.
+
+        A long one is made beside the event loop, of one user's one at a time: it may be asked for again and again.
+        """
+        WHOSE.set(pages.user.uid)
         item = await context.db(context.store.approvals.find, context.owner, name)
         if item is None:
             raise RequestRefused(404, "not_found", "The question is gone", "Let submit_job be called again.")
         without = await unanswerable(context, item)
         if without is None and not keys_for(self.origin, context.policy.policy.allowed_passkeys):
             without = f"the site lists no passkey for it. One is made at {self.origin}/enrol/NAME"
-        return fragments.environment().get_template("site_question.html").render(
-            id=item.id, job_name=sanitize.line(item.job_name), user=sanitize.line(pages.user.name),
-            plan=sanitize.visible(item.plan), shown=text_sha256(item), expires=item.expires.isoformat(),
-            ended=item.closed(context.clock.now()), without=without, origin=self.origin,
-        )  # fmt: skip
+        around = {
+            "id": item.id, "job_name": sanitize.line(item.job_name), "user": sanitize.line(pages.user.name),
+            "expires": item.expires.isoformat(), "ended": item.closed(context.clock.now()), "without": without,
+            "origin": self.origin,
+        }  # fmt: skip
+        return await in_turn(len(item.plan), _page_of, self._last, item, around)
 
     async def _begun(
         self, context: ClusterContext, questions: PasskeyQuestions, place: str, name: str, origin: str,
@@ -237,6 +252,27 @@ class SitePage:
             raise PasskeyRefused("no answer", told, "It has to check who is there: a PIN, a finger or a face.")
         key = passkeys.made_key(sent.get("answer"), name=name, origin=self.origin, page=self.origin, made=asked[1])
         return {"message": f"Made. It counts once an administrator has this line in allowed_passkeys: {key.line}"}
+
+
+def _page_of(last: dict[tuple[object, ...], bytes], item: Approval, around: Mapping[str, object]) -> bytes:
+    """The page of one question: its text, and what stands around it. `last`: the one that was made last, as it is."""
+    key = (shown := text_sha256(item), *around.values())
+    page = last.get(key)
+    if page is None:
+        template = fragments.environment().get_template("site_question.html")
+        page = b"".join(one.encode() for one in template.generate(around, plan=_pieces(item.plan), shown=shown))
+        last.clear()
+        last[key] = page
+    return page
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Some lines after the other, hidden signs spelled out."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + _PIECE) + 1 or len(text)
+        yield sanitize.visible(text[begin:end])
+        begin = end
 
 
 def _uid(request: Request) -> int:

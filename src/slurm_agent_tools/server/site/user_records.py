@@ -25,6 +25,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
+from slurm_agent_tools.slurm.hidden_jobs import SlurmForUser
 from slurm_agent_tools.slurm.questions import OfAll
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
@@ -139,7 +140,7 @@ class RecordsByUser:
         folder = self._config.state / USERS / str(user.uid)
         safe_open.make_private(str(folder))
         backdrop = KeptBackdrop(folder / "seen.json")
-        slurm = SlurmClient(
+        slurm = SlurmForUser(
             self._runner, self.clock, self._settings.slurm, user=user.name, backdrop=backdrop, of_all=self._of_all
         )
         self._of_all = slurm.of_all

@@ -39,11 +39,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One challenge. `place`: whose page asked; `plan`: the text that it is about."""
+    """One challenge. `place`: whose page asked; `shown`: SHA-256 of the text that it is about, which may be long."""
 
     place: str
     name: str
-    plan: str
+    shown: str
     nonce: bytes
     since: float
 
@@ -68,7 +68,7 @@ class PasskeyQuestions:
         item = await _found(context, name)
         keys = await _told(context, item, self._answering(context, item, shown, origins, origin))
         nonce, number = secrets.token_bytes(_NONCE), secrets.token_urlsafe(_NONCE)
-        self._keep(number, _Asked(place, item.id, item.plan, nonce, self.now()))
+        self._keep(number, _Asked(place, item.id, shown, nonce, self.now()))
         return {"number": number, "options": passkeys.asked(keys, passkeys.challenge(item.plan, nonce))}
 
     async def finish(
@@ -107,7 +107,7 @@ class PasskeyQuestions:
             raise PasskeyRefused("no answer", told)
         await _answerable(context, item)
         answer = PasskeyAnswer.of(asked.nonce, sent.get("answer"))
-        if item.plan != asked.plan:
+        if text_sha256(item) != asked.shown:
             raise PasskeyRefused("another plan", "What is asked is not what the page showed", "Load it again.")
         await self._still(context, item)
         lines = await context.db(approval.passkeys_of, context)

@@ -97,6 +97,7 @@ def show_config(session: Session, _: Sequence[str]) -> Answer:
         "AccountingStorageType": kind, "ClusterName": named.get("cluster", "fake"), "DefMemPerNode": "UNLIMITED",
         "JobDefaults": "(null)", "MaxArraySize": "20001", "MaxMemPerNode": "UNLIMITED",
         "MinJobAge": f"{slurm.min_job_age:.0f} sec", "PreemptType": "preempt/none",
+        "PrivateData": named.get("private", "none"),
         "SLURM_VERSION": full_version(slurm),
     }  # fmt: skip
     head = f"Configuration data as of {int(slurm.now)}\n"
