@@ -30,8 +30,8 @@ from slurm_agent_tools.units import format_duration, parse_array, parse_span, pa
 if TYPE_CHECKING:
     from slurm_agent_tools.backends.stages import Ladder
 
-_MOST_ARGS = 16 * 2**10  # bytes: beyond them 22.05 tells others more of a job than they can read
-"""Characters of all arguments of a script: a person reads each of them, and the system takes no longer word."""
+_MOST_ARGS = 16 * 2**10
+"""Bytes of all arguments of a script: a person reads each, and Slurm 22.05 tells them to all who list jobs."""
 
 
 @dataclass(frozen=True, slots=True)
