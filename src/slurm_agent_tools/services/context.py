@@ -9,11 +9,10 @@ import os
 import platform
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
-import anyio
 import anyio.to_thread
 
 from slurm_agent_tools.models.job import Job, token_in
@@ -82,8 +81,7 @@ class ClusterContext:
     """What the tools share for one cluster. `files` are the project's here, `transport.files` the cluster's.
 
     `notes`: what does not hold on it, for answers that depend on that. `refused`: what this user can do instead, where
-    it refuses all of their jobs; else empty. `site`: who judges submissions, where a site's service does. `threads`:
-    those that may be in the ledger at once: few, as it lets in one at a time and a crowd of waits asks it all together.
+    it refuses all of their jobs; else empty. `site`: who judges submissions, where a site's service does.
     """
 
     settings: Settings
@@ -101,7 +99,6 @@ class ClusterContext:
     notes: Callable[[], tuple[str, ...]] = tuple
     refused: Callable[[], str] = str
     site: SiteJudge | None = None
-    threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(4))
 
     async def current(self) -> ClusterContext:
         """The same with the policy as its files are now: a file that changed counts from this request on."""
@@ -191,8 +188,7 @@ class ClusterContext:
 
     async def db(self, method: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run a ledger method off the event loop, to its end even when the caller goes away."""
-        called = partial(method, *args, **kwargs)
-        return await anyio.to_thread.run_sync(called, abandon_on_cancel=False, limiter=self.threads)
+        return await anyio.to_thread.run_sync(partial(method, *args, **kwargs), abandon_on_cancel=False)
 
 
 def new_id() -> str:
