@@ -497,10 +497,10 @@ local function check_together(found, get, shape)
   if get("max_cpus") then refuse(found, "directives", "no command of Slurm's sends max_cpus") end
   local tasks, cpus = positive(get("num_tasks")), get("min_cpus") or 0
   local stated_gpus = shape.of_job or shape.of_node or shape.of_task or shape.of_socket
-  -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
   if tasks and not shape.tasks_per_gpu and tasks < (positive(get("min_nodes")) or 1) then -- of which some would have no task
     refuse(found, "directives", "there are fewer tasks than nodes; no command of Slurm's sends that")
   end
+  -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
   if shape.tasks_per_gpu and not stated_gpus then
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
@@ -848,9 +848,10 @@ end
 -- A program of its own may tell no number of tasks, and put them with --distribution=plane on fewer nodes than it has: then
 -- the others have no GPUs of theirs, and memory all the same (measured). A number that is told is held on every node.
 local function keep_tasks(job, parts)
-  local shape, limit = shape_of(asked_of(job, parts)), positive(stated(job, "max_nodes"))
   local nodes = positive(stated(job, "min_nodes")) or 1
-  if nodes > 1 and shape.even and shape.nodes == nodes and (limit or nodes) == nodes then job.num_tasks = shape.tasks end
+  if nodes == 1 or (positive(stated(job, "max_nodes")) or nodes) ~= nodes then return end
+  local shape = shape_of(asked_of(job, parts))
+  if shape.even and shape.nodes == nodes then job.num_tasks = shape.tasks end
 end
 
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where

@@ -171,10 +171,12 @@ async def _suggested(context: ClusterContext, seen: Sequence[_Seen], until: Lite
         of_it = [past for past in known if one.run is not None and past.script_path == one.run.script_path]
         usual = measured_waits.usual_seconds([past.run_seconds for past in of_it if past.outcome == "COMPLETED"])
         facts, now = one.facts, context.clock.now()
-        left_of_it = partial(
-            measured_waits.seconds_left, now, one.view.job, facts.running, facts.estimated_start, usual
+        seconds = (
+            measured_waits.seconds_left(now, one.view.job, facts.running, facts.estimated_start, usual)
+            if goes_on
+            else None
         )
-        left.append(left_of_it() if goes_on else None)
+        left.append(seconds)
     return measured_waits.suggested_wait(left, until)
 
 

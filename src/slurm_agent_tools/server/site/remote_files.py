@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.scripts.reader import MAX_PATH
 from slurm_agent_tools.transport import site_socket
 from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.transport.site_socket import FILE, BrokenFrame, SiteFrame
@@ -20,7 +21,7 @@ from slurm_agent_tools.transport.site_socket import FILE, BrokenFrame, SiteFrame
 MOST_QUESTIONS, MOST_BYTES = 5000, 64 * 2**20
 """Questions about files in one call, and the bytes that are kept of all answers."""
 
-_WORDS, _NAMES, _PATH = 2**16, 2**20, 4096
+_WORDS, _NAMES = 2**16, 2**20
 """Bytes of JSON in an answer, and in one with the names in a folder; characters of a path."""
 
 
@@ -76,13 +77,13 @@ class RemoteFiles:
         return (await self._look(path)).real
 
     async def _look(self, path: str) -> _Looked:
-        if len(path) > _PATH:
+        if len(path) > MAX_PATH:
             raise StorageError(f"{path[:100]}...: the path is too long for a file")
         if path not in self._looked:
             said = await self._ask("look", path, FILE)
             real = said.words.get("real")
             # Half of a character can be spelled in JSON, and neither a file nor the ledger keeps it.
-            if not isinstance(real, str) or len(real) > _PATH or real.encode(errors="replace").decode() != real:
+            if not isinstance(real, str) or len(real) > MAX_PATH or real.encode(errors="replace").decode() != real:
                 raise BrokenFrame("what it tells of a file cannot be read")
             stat = site_socket.unpacked_stat(said.words.get("stat"))
             found = _Looked(real, stat, said.body if said.words.get("whole") is True else None)
