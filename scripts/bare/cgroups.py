@@ -1,6 +1,7 @@
 """A system's own cgroups: one child of ours in each hierarchy of this machine, which is all that the system sees.
 
-Whatever a killed run leaves lies below these children, so that the next run finds it and takes it away.
+Whatever a killed run leaves lies below these children, so that the next run finds it and takes it away. A child is
+named by the process that made it: while that process runs, nobody else touches it, empty or not.
 """
 
 from __future__ import annotations
@@ -72,10 +73,15 @@ def enter(children: list[Path]) -> None:
 
 
 def sweep() -> None:
-    """Remove our children that hold no process any more, those of runs that were killed too."""
+    """Remove this process's children, and those of runs that were killed, once they hold no process any more."""
     for place in hierarchies().values():
         for child in place.glob(f"{_PREFIX}*"):
-            for _ in range(50 if child.name.endswith(f"-{os.getpid()}") else 1):  # processes that were killed go soon
+            number = child.name.removeprefix(_PREFIX)
+            own = number == str(os.getpid())
+            # A run beside this one has made its child before any process is in it, and Slurm in there does the same.
+            if not own and Path("/proc", number).exists():
+                continue
+            for _ in range(50 if own else 1):  # processes that were killed go soon
                 for folder, _, _ in os.walk(child, topdown=False):
                     with contextlib.suppress(OSError):
                         Path(folder).rmdir()
