@@ -53,7 +53,6 @@ WITHIN = [
     "gpu --gpus-per-node=2 -N2 --cpus-per-gpu=4 --mem-per-cpu=4G",
     "gpu --gpus=2 --constraint=a100 --mem-per-gpu=16G",
     "three --gpus=1 --ntasks-per-gpu=3 -n9 --mem-per-gpu=16G",  # 24.11, 26.05: three GPUs, which are free
-    "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem-per-gpu=16G",
     "gpu -N1 -n2 --gpus=2 --ntasks-per-socket=1 --mem=16G",
     "gpu -n1 --gpus=2 --mem=32G",
     "gpu --gpus=1 --cpus-per-gpu=8 --mem=16G",  # sbatch of 24.11 and 26.05 writes the CPUs of GPUs as those of the job
@@ -61,6 +60,13 @@ WITHIN = [
     "gpu --gpus-per-node=4 --cpus-per-gpu=2 --mem=64G",
     "gpu --gres=gpu:2 --cpus-per-gpu=4 --mem=32G",
 ]
+# 22.05 with -O and plane: memory, or no limit of it, and no GPU, and its slurmctld ends when a step is started there.
+OF_TASKS = [
+    "special -N1 --gpus=4 --gpus-per-task=1 -c4 --mem-per-gpu=16G",
+    "gpu -N1 -n1 --gpus-per-task=4 -c4 --mem=64G -O -mplane=8",
+    "gpu -N1 -n2 --gpus-per-task=2 --cpus-per-gpu=4 --mem-per-cpu=1000 -O -mplane=8",
+]
+(BEYOND if VERSION is None else WITHIN).extend(OF_TASKS)
 # Words of a job, whether it has a ticket, and the change: what it gave.
 CHANGES = [
     ("--partition=gpu --gpus=1 -N1 -n1 -c32 --mem-per-gpu=16G", True, "MinMemoryCPU=1999"),  # (32,63968,1)
@@ -82,12 +88,10 @@ CHANGES = [
         for ticket in (False, True)
         for sign in ":/"  # with many tasks by node: 64G for it
     ),
-    ("--partition=gpu -N1 -n1 -c4 --gpus-per-task=1 --mem=1G", False, "MinMemoryNode=65536"),
     ("--partition=special -N1 -n1 -c50 --mem=1G", False, "MinCPUsNode=1"),  # then MinMemoryCPU=16384: (50,819200)
     ("--partition=special -N1 -n50 --ntasks-per-node=50 --mem=18G", True, "MinCPUsNode=1"),
     ("--partition=special -N1 -n1 --ntasks-per-node=60 --mem=1G", False, "MinMemoryCPU=16384"),  # 24.11: (60,983040)
     ("--partition=special -N1 -n1 --ntasks-per-node=30 --mem=15G", True, "MinMemoryCPU=16384"),
-    ("--partition=gpu -N2 -n2 -c8 --gpus-per-task=1 --mem=1G", False, "MinMemoryCPU=16384"),  # (8,131072,1) twice
     (
         "--partition=special -N1 -n60 --ntasks-per-node=60 --gpus=1 --cpus-per-gpu=1 -O --mem=1G",
         False,
@@ -108,6 +112,11 @@ CHANGES = [
     ("--partition=special -N1 -n1 --mem-per-cpu=16G --hold", False, "NumCPUs=16 MinMemoryCPU=1024 Nice=-5"),
     ("--partition=special -N1 -n1 --mem-per-cpu=16G --hold", True, "NumCPUs=16 MinMemoryCPU=1024 Nice=-5"),
 ]
+if VERSION is not None:  # 22.05 is given no such job
+    CHANGES += [
+        ("--partition=gpu -N1 -n1 -c4 --gpus-per-task=1 --mem=1G", False, "MinMemoryNode=65536"),
+        ("--partition=gpu -N2 -n2 -c8 --gpus-per-task=1 --mem=1G", False, "MinMemoryCPU=16384"),  # (8,131072,1) twice
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +183,25 @@ def test_a_partition_with_a_fewest_number_of_nodes_gives_no_more_than_the_limits
     shown = site.place.slurm("scontrol", "-o", "show", "job", job)
     site.place.run(["scancel", job])
     assert " NumNodes=2" in shown
+
+
+@pytest.mark.parametrize("words", ["--mem-per-cpu=1G", "--mem=32G --gpus-per-node=2"])
+def test_each_node_of_such_a_partition_has_a_task(site: Site, words: str):
+    """22.05 gave the second one, which had none, 32 CPUs and no limit of memory, or 32G and no GPU."""
+    nodes = [name for name in site.place.cluster.nodes if "gpu" in name]
+    asked_by_root(
+        site, "scontrol", "create", "PartitionName=both", f"Nodes={','.join(nodes)}", "MinNodes=2", "State=UP"
+    )
+    job, said = sbatch(site, "--partition=both", "-n1", "-O", "-mplane=60", "--time=5", *words.split())
+    assert job is not None, said
+    asked_by_root(site, "scontrol", "release", job)
+    shown = ("scontrol", "--details", "--oneliner", "show", "job", job)
+    until(lambda: "JobState=RUNNING" in site.place.slurm(*shown))
+    told = re.findall(r" Mem=(\d+) GRES=(\S*)", site.place.slurm(*shown))
+    site.place.run(["scancel", job])
+    asked_by_root(site, "scontrol", "delete", "PartitionName=both")
+    assert [(int(size) > 0, "gpu" in gres) for size, gres in told] == [(True, "gpus" in words)] * len(told)
+    assert len(told) in {1, 2}  # of both together where they are alike
 
 
 @pytest.mark.parametrize("added", ["--constraint=a100*2", "--constraint=[a100*2&h100*1]", "--prefer=a100*2"])

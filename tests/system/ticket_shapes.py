@@ -5,6 +5,7 @@ What each takes is told by the guard's own reading of its options, which shares 
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +17,9 @@ from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.policy.tickets import ceilings
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
+
+VERSION = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
+"""Of Slurm, as in 24.11; None for the distribution's own, 22.05."""
 
 Tool = Literal["sbatch", "srun", "salloc"]
 _MIB = 2**20
@@ -35,7 +39,7 @@ class Shape:
     def takes(self, uid: int, expires: int) -> Ceilings | None:
         """What it takes at most; None of one that does not say how much."""
         try:
-            return ceilings(self.request, uid=uid, expires=expires)
+            return ceilings(self.request, uid=uid, expires=expires, slurm=VERSION or "22.05")
         except InputError:
             return None
 

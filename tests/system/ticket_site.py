@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 from tests.system.faces import Place
-from tests.system.ticket_shapes import Shape
+from tests.system.ticket_shapes import VERSION, Shape
 
 from slurm_agent_tools.devcluster import lifecycle
 from slurm_agent_tools.models.submission_ticket import Ceilings
@@ -26,7 +26,6 @@ from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.store.ticket_folder import USED, TicketFolder
 
 SCRIPT = b"#!/bin/bash\nsleep 60\n"
-VERSION = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
 AGENTS = ("--agent-account", "agents", "--agent-user", "labmate")
 
 

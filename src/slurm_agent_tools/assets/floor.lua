@@ -123,12 +123,16 @@ local function of_gpus(text)
   return total
 end
 
+-- A list of nodes in which commas stand between names alone: `a[1,3],b` becomes `a[1;3],b`.
+local function with_plain_ranges(text)
+  return (string.gsub(text, "%[[^%[%]]*%]", function(ranges) return (string.gsub(ranges, "[,%s]", ";")) end))
+end
+
 -- How many nodes `a,b[1-3,7],c[1-2]x[1-2]` names: a job gets all of them, however few it asks for.
 local function count_nodes(text)
   local total = 0
   if string.find(text or "", "[{}]") then error("nodes that a function names, as in feature{a}, cannot be counted") end
-  local plain = string.gsub(text or "", "%[[^%[%]]*%]", function(ranges) return (string.gsub(ranges, "[,%s]", ";")) end)
-  for name in string.gmatch(plain, "[^,%s]+") do
+  for name in string.gmatch(with_plain_ranges(text or ""), "[^,%s]+") do
     local many = string.lower(name) == "all" and math.huge or 1
     local rest = string.gsub(name, "%[([^%[%]]*)%]", function(ranges)
       local count = 0
@@ -144,6 +148,30 @@ local function count_nodes(text)
     total = total + many
   end
   return total
+end
+
+-- Whether a list names a node twice; it is one that was counted.
+local function names_twice(text)
+  local seen = {}
+  local function add(name)
+    local head, ranges, tail = string.match(name, "^([^%[]*)%[([^%]]*)%](.*)$")
+    if head == nil then
+      local before = seen[name]
+      seen[name] = true
+      return before
+    end
+    local twice = false
+    for first, last in string.gmatch(ranges, "(%d+)%-?(%d*)") do
+      local padded = string.format("%%0%dd", #first)
+      for number = tonumber(first), tonumber(last) or tonumber(first) do
+        twice = add(head .. string.format(padded, number) .. tail) or twice
+      end
+    end
+    return twice
+  end
+  local twice = false
+  for name in string.gmatch(with_plain_ranges(text), "[^,%s]+") do twice = add(name) or twice end
+  return twice
 end
 
 local function ceil(value, by)
@@ -475,6 +503,14 @@ local function check_range(found, get, shape)
   end
 end
 
+-- With --distribution=arbitrary 26.05 takes such a list as tasks on nodes: 40 times one node, and memory of each CPU is that
+-- of forty (measured).
+local function check_listed(found, nodes)
+  if nodes and names_twice(nodes) then
+    refuse(found, "directives", "the list names a node twice; name each node once")
+  end
+end
+
 -- Whether Slurm makes CPUs of the memory where this is the most of a CPU: memory of each GPU counts as that of a node then.
 local function brings_cpus(get, split)
   local node = get("min_mem_per_node")
@@ -490,7 +526,13 @@ local function check_together(found, get, shape)
   if shape.cpus_per_gpu > 0 and string.find(string.lower(get("tres_per_task") or ""), "gpu[:=]%d*[^%d,]") then -- 22.05
     refuse(found, "gpus", "GPUs of a type for each task with CPUs for each GPU may be more; write " .. REMEDY.gpus)
   end
+  -- With --overcommit and --distribution=plane 22.05 then gives such a job its memory, or no limit of it, and no GPU; and its
+  -- slurmctld ends when a step is started in it (measured).
+  if OF_22_05 and shape.of_task and math.max(shape.cpus_per_task, shape.cpus_per_gpu * shape.of_task) > 1 then
+    refuse(found, "gpus", "this Slurm may give no GPUs for each task where it has several CPUs; write --gpus-per-node=N")
+  end
   check_range(found, get, shape)
+  check_listed(found, get("req_nodes"))
   if shape.laid_out then
     refuse(found, "directives", "--sockets-per-node and --cores-per-socket make a job larger than it shows; ask with --ntasks and --cpus-per-task")
   end
@@ -845,13 +887,15 @@ local function most_nodes_of(parts, job)
   return most > 0 and most or math.huge
 end
 
--- A program of its own may tell no number of tasks, and put them with --distribution=plane on fewer nodes than it has: then
--- the others have no GPUs of theirs, and memory all the same (measured). A number that is told is held on every node.
+-- With --distribution=plane and --overcommit tasks of which Slurm knows no number, or fewer than it gives nodes for MinNodes or
+-- for a list, may all be on one node: the others have no GPUs of theirs and memory all the same, or no limit of memory
+-- (measured). A number that is told is held on every node.
 local function keep_tasks(job, parts)
-  local nodes = positive(stated(job, "min_nodes")) or 1
-  if nodes == 1 or (positive(stated(job, "max_nodes")) or nodes) ~= nodes then return end
-  local shape = shape_of(asked_of(job, parts))
-  if shape.even and shape.nodes == nodes then job.num_tasks = shape.tasks end
+  local get = asked_of(job, parts)
+  if math.max(get("min_nodes") or 1, get("least_nodes")) == 1 and not get("req_nodes") then return end
+  local shape, tasks = shape_of(get), positive(get("num_tasks"))
+  if shape.nodes == 1 or (positive(get("max_nodes")) or shape.nodes) ~= shape.nodes then return end
+  if shape.even or tasks and tasks < shape.nodes then job.num_tasks = math.max(shape.tasks, shape.nodes) end
 end
 
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
@@ -1178,6 +1222,7 @@ local function judge_fixed(found, job, record, parts)
   end
   check_words_of_gpus(found, job)
   check_one_thing(found, job)
+  check_listed(found, stated(job, "req_nodes"))
   check_frozen(found, job, record)
   check_shares(found, job, record)
   check_changed_gpus(found, job, record)

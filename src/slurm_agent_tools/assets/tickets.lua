@@ -99,6 +99,21 @@ if TICKETS.folder ~= nil then
   end
 else
   local used, signers, lines = {}, {}, 0
+  local seen -- of the file of spent tickets, when it was read or written last
+
+  -- A second controller waits with this file loaded, and takes over long after: what was spent meanwhile stands in the file.
+  local function length_and_end()
+    local file, reason, number = io.open(TICKETS.spent, "rb")
+    if file == nil then
+      if number ~= 2 then error(reason) end
+      return "none"
+    end
+    local length = file:seek("end")
+    file:seek("set", math.max(0, length - 64))
+    local last = file:read("*a")
+    file:close()
+    return string.format("%.0f %s", length, last)
+  end
 
   local function remember(line)
     local file = assert(io.open(TICKETS.spent, "a"))
@@ -120,12 +135,24 @@ else
       end
     end
     used, lines = known, 0
-    if not other then return remember("") end
+    if not other then
+      remember("")
+      seen = length_and_end()
+      return
+    end
     local draft = TICKETS.spent .. ".new"
     local file = assert(io.open(draft, "w"))
     assert(file:write(table.concat(kept)))
     assert(file:close())
     assert(os.rename(draft, TICKETS.spent))
+    seen = length_and_end()
+  end
+
+  local function catch_up()
+    if length_and_end() == seen then return end
+    local before = used
+    load_spent()
+    for nonce in pairs(before) do used[nonce] = true end -- whatever became of the file
   end
 
   for place, path in ipairs(TICKETS.keys) do
@@ -144,6 +171,7 @@ else
     end
     local claim = sound and read_claim(text)
     if not claim then return nil, "is not signed by this site" end
+    catch_up()
     if used[claim.nonce] then return nil, "is used already" end
     claim.holds = function(script)
       if #script > TICKETS.script_bytes then
@@ -155,6 +183,7 @@ else
     claim.spend = function()
       remember(string.format("%s %.0f\n", claim.nonce, claim.most.expires))
       used[claim.nonce] = true
+      seen = length_and_end()
       lines = lines + 1
       if lines >= 4096 then load_spent() end
       return true
@@ -180,18 +209,21 @@ end
 
 -- --- A job against the ceilings of its ticket ---------------------------------------------------------------------
 
-local function over(found, rule, value, most, unit, code)
-  if value <= most then return end
+-- `exact`: a rule of the site's own speaks of it, and may be against less as well: so it is as it was judged.
+local function over(found, rule, value, most, unit, code, exact)
+  if value == most or value < most and not exact then return end
   local as_text = function(number)
     if number == math.huge then return "an open number of" end
     return string.format("%.0f", math.ceil(number))
   end
-  refuse(found, rule, string.format("%s %s are more than the %s of its ticket", as_text(value), unit, as_text(most)), code)
+  local how = value > most and string.format("more than the %s of its ticket", as_text(most))
+    or "fewer than its ticket says, and a rule of the site speaks of them"
+  refuse(found, rule, string.format("%s %s are %s", as_text(value), unit, how), code)
 end
 
 local function over_time(found, minutes, most)
   if minutes == nil or minutes >= slurm.INFINITE then minutes = math.huge end
-  over(found, "time-limit", minutes, most.time, "minutes", slurm.ESLURM_INVALID_TIME_LIMIT)
+  over(found, "time-limit", minutes, most.time, "minutes", slurm.ESLURM_INVALID_TIME_LIMIT, EXACT.time)
 end
 
 -- What a job takes on one node where it has no GPU, else for each GPU; all of a node where a size is 0 or missing. What
@@ -218,9 +250,9 @@ local function over_memory(found, get, shape, most)
   if shape.gpus > 0 then over(found, "memory-per-gpu", of_gpu, most.gpumemory, "MB of memory per GPU") end
 end
 
-local function over_gpus(found, shape, most)
+local function over_gpus(found, shape, most, exact)
   local _, gpus = gpu_bounds(shape)
-  over(found, "gpus", gpus, most.gpus, "GPUs")
+  over(found, "gpus", gpus, most.gpus, "GPUs", nil, exact)
 end
 
 local function over_whole_nodes(found, shared, most)
@@ -333,14 +365,15 @@ local function judge_with_ticket(job, most, parts)
   local found, get = {}, asked_of(job, parts)
   local shape, tasks, throttle = shape_of(get), 1, 0
   over_memory(found, get, shape, most)
-  over_gpus(found, shape, most)
+  over_gpus(found, shape, most, EXACT.gpus)
   check_words_of_gpus(found, job)
   check_types_of_gpus(found, get)
   check_together(found, get, shape)
   check_sockets(found, get)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
-  over(found, "nodes", shape.most_nodes, most.nodes, "nodes")
+  over(found, "nodes", shape.most_nodes, most.nodes, "nodes", nil, EXACT.nodes)
   over_time(found, minutes_of(get), most)
+  if EXACT.time and get("time_min") then over_time(found, get("time_min"), most) end
   over_whole_nodes(found, get("shared"), most)
   over_reservation(found, job)
   check_mixed(found, parts, stated(job, "partition"))
@@ -351,8 +384,8 @@ local function judge_with_ticket(job, most, parts)
   never_with_a_ticket(found, job)
   other_dependency(found, stated(job, "dependency"), most)
   if get("array_inx") ~= nil then tasks, throttle = read_array(get("array_inx")) end
-  over(found, "concurrent-jobs", tasks, most.tasks, "tasks of the array")
-  over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once")
+  over(found, "concurrent-jobs", tasks, most.tasks, "tasks of the array", nil, EXACT.tasks)
+  over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once", nil, EXACT.once)
   if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   foreign_code(found, job)
   return found
@@ -398,7 +431,7 @@ local function judge_change_with_ticket(job, record, most, parts)
   local found, get = {}, after(job, record)
   judge_fixed(found, job, record, parts)
   if not only_less_memory(job, record) then over_memory(found, get, shape_of(get), most) end
-  if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most) end
+  if any(job, GPU_SHAPE) then over_gpus(found, shape_of(get), most, EXACT.gpus and stated(job, "tres_per_job")) end
   if stated(job, "partition") then
     local moved, gpus, nodes = after_move(job, record)
     over_memory(found, moved, shape_of(moved), most)

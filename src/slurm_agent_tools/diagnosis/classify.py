@@ -26,7 +26,7 @@ from slurm_agent_tools.diagnosis.last_error import CLOSE, at_the_end
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
 from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
-from slurm_agent_tools.diagnosis.phrases import QUOTED, quoted
+from slurm_agent_tools.diagnosis.phrases import QUOTED, quoted, within
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
@@ -266,7 +266,7 @@ def _suggestions(case: _Case, signature: Signature, hit: Hit | None) -> list[str
 def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
     text, part = signature.explanation, case.part
     if hit is not None and hit.level >= level("weak"):
-        text = f"Perhaps, as far as one line tells: {text[0].lower()}{text[1:]}"
+        text = f"Perhaps, as far as one line tells: {within(text)}"
     if hit is not None and hit.raised is not None:
         origin = hit.raised.origin
         where = f" at {origin.file} line {origin.line}" if origin is not None else ""

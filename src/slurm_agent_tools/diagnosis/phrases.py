@@ -21,6 +21,11 @@ def named(job: Job) -> str:
     return f"Job {job.job_id} ({shown})" if shown else f"Job {job.job_id}"
 
 
+def within(sentence: str) -> str:
+    """A sentence behind a colon."""
+    return sentence if sentence.startswith("Slurm") else f"{sentence[0].lower()}{sentence[1:]}"
+
+
 def span(seconds: float) -> str:
     """A length of time for people."""
     return f"{seconds:.0f} s" if seconds < 120 else format_duration(round(seconds))

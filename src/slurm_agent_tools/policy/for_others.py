@@ -18,6 +18,7 @@ from slurm_agent_tools.policy.evaluate import RULES, format_result
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import Example, Rule
+from slurm_agent_tools.policy.site_rules import HELD_EXACTLY
 from slurm_agent_tools.units import format_duration, format_memory
 
 _MIB = 2**20
@@ -116,7 +117,12 @@ def job_submit_lua(loaded: LoadedPolicy, site: Site | None = None) -> str:
     holds = _WITHOUT_TICKETS if site.tickets is None else _WITH_TICKETS
     title = _plain(f"{loaded.name}, version {loaded.version}")
     limits = _limits(loaded.policy.limits, "justify" if site.tickets is None else "free")
-    parts = [_HEAD.format(title=title, digest=loaded.sha256, holds=holds), *_settings(site), "", *limits]
+    parts = [
+        _HEAD.format(title=title, digest=loaded.sha256, holds=holds),
+        *_settings(site, _exact(loaded)),
+        "",
+        *limits,
+    ]
     parts += [f"local POLICY = {_quoted(_title(loaded))}"]
     files = ["floor.lua"] if site.tickets is None else ["floor.lua", "hmac_sha256.lua", "tickets.lua"]
     if site.tickets is not None and site.tickets.folder is not None:
@@ -140,7 +146,7 @@ def qos_lines(loaded: LoadedPolicy, names: Sequence[str] = ("normal",)) -> str:
     return "\n".join([*_qos_head(loaded), *lines]) + "\n"
 
 
-def _settings(site: Site) -> list[str]:
+def _settings(site: Site, exact: Sequence[str]) -> list[str]:
     users = [_name("exempt_users", name) for name in site.exempt_users]
     accounts = [_name("exempt_accounts", name) for name in site.exempt_accounts]
     threads = _positive("threads_per_core", site.threads_per_core)
@@ -155,11 +161,17 @@ def _settings(site: Site) -> list[str]:
         f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
         "-- CPUs for each GPU of a job that names none for its tasks or GPUs: DefCpuPerGPU of slurm.conf.",
         f"local DEFAULT_CPUS_PER_GPU = {0 if cpus is None else _positive('default_cpus_per_gpu', cpus)}",
-        *(() if site.tickets is None else _ticket_settings(site, site.tickets)),
+        *(() if site.tickets is None else _ticket_settings(site, site.tickets, exact)),
     ]
 
 
-def _ticket_settings(site: Site, source: TicketSource) -> list[str]:
+def _exact(loaded: LoadedPolicy) -> list[str]:
+    """What rules of the site's own speak of, in the words of a ticket: such a rule may be against less of it."""
+    named = {name for rule in loaded.expressions for name in rule.names}
+    return [word for name, word in HELD_EXACTLY.items() if name in named]
+
+
+def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str]) -> list[str]:
     users = [_name("agent_users", name) for name in site.agent_users]
     accounts = [_name("agent_accounts", name) for name in site.agent_accounts]
     if source.folder is not None:
@@ -178,6 +190,8 @@ def _ticket_settings(site: Site, source: TicketSource) -> list[str]:
         "-- Whose jobs are let in with a ticket alone, at any size.",
         f"local AGENT_USERS = {_set(users)}",
         f"local AGENT_ACCOUNTS = {_set(accounts)}",
+        "-- What a rule of the site's own speaks of: a job has neither more nor less of it than its ticket says.",
+        f"local EXACT = {_set(exact)}",
         "-- Where tickets are.",
         "local TICKETS = {", *where, "}",
     ]  # fmt: skip

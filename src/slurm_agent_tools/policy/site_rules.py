@@ -45,6 +45,15 @@ FACTS: dict[str, tuple[str, str]] = {
     "queue.active_jobs": ("INT", "this user's running and pending jobs; only where a cluster is asked"),
 }
 
+HELD_EXACTLY = {
+    "job.gpus": "gpus", "job.nodes": "nodes", "job.time_limit": "time", "job.array_tasks": "tasks",
+    "job.array_concurrency": "once",
+}  # fmt: skip
+"""Facts that a ticket binds from below too where a rule speaks of them, in its words."""
+
+HELD_BY_NOTHING = ("job.name", "job.options", "script.path", "caller.project")
+"""Facts that the user's own program may change once a ticket is given."""
+
 _NAME = re.compile(r"\b(job|script|caller|queue)\s*\.\s*([a-z_]+)")
 
 _CHOICES_AT_MOST = 1000

@@ -15,7 +15,14 @@ from dataclasses import replace
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import Decision, RuleDecision
-from slurm_agent_tools.models.geometry import geometry, is_ranged, layout, more_together, types_of_gpus
+from slurm_agent_tools.models.geometry import (
+    geometry,
+    is_ranged,
+    layout,
+    more_together,
+    types_of_gpus,
+    with_cpus_of_gpus,
+)
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
@@ -47,17 +54,19 @@ _PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
 
 def ceilings(
     request: JobRequest, *, uid: int, expires: int, account: str | None = None, threads_per_core: int = 1,
-    most_gpus_per_node: int | None = None, default_cpus_per_gpu: int | None = None,
+    most_gpus_per_node: int | None = None, default_cpus_per_gpu: int | None = None, slurm: str = "",
 ) -> Ceilings:  # fmt: skip
     """What the request takes at most, pins included, as the plugin counts it for a site with these nodes.
 
-    Raises InputError for one that no ticket can be for.
+    `slurm`: its version, as in 22.05.8, where it is known. Raises InputError for one that no ticket can be for.
     """
     anywhere = Partition(
         name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
         gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
     _no_ticket_for(request, anywhere)
+    if slurm.startswith("22.05"):
+        _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
     if request.time_limit is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
@@ -128,6 +137,14 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     for options, what, instead in more_together(request, anywhere):
         names = ", ".join(f"--{name}" for name in options)
         raise InputError(options[0], names, f"{what}, for which there is no ticket", hint=f"Here {instead}.")
+
+
+def _no_ticket_of_22_05(request: JobRequest) -> None:
+    """The same for what the plugin refuses there: with --overcommit and plane it has no GPU, and ends the slurmctld."""
+    of_task = request.gpus_per_task or 0
+    if of_task and max(request.cpus_per_task or 1, of_task * (request.cpus_per_gpu or 0)) > 1:
+        hint = "Write #SBATCH --gpus-per-node."
+        raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
 
 
 def _no_ticket_for_whole(request: JobRequest) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
 from slurm_agent_tools.diagnosis import job_parts
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
-from slurm_agent_tools.diagnosis.phrases import named
+from slurm_agent_tools.diagnosis.phrases import named, within
 from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
 from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.models.arguments import WaitForJob
@@ -106,13 +106,25 @@ async def _ended_or_late(
         if not late and (ask.until == "any" or not view.over):
             scope.cancel()
 
-    async with anyio.create_task_group() as group:
-        for job_id in ids:
-            group.start_soon(wait, job_id, group.cancel_scope)
+    await _for_each(ids, wait)
     if failed:
         raise failed[0]
     views |= {job_id: await jobs.remembered(context, job_id, error) for job_id, error in unheard.items()}
     return {job_id: views.get(job_id) or await context.watcher.wait(job_id, 0) for job_id in ids}
+
+
+_Wait = Callable[[JobId, anyio.CancelScope], Coroutine[Any, Any, None]]
+
+
+async def _for_each(ids: Sequence[JobId], wait: _Wait) -> None:
+    """Wait for all at once; tasks of their own only where there are several, as hundreds of waits last for hours."""
+    with anyio.CancelScope() as scope:
+        if len(ids) == 1:
+            await wait(ids[0], scope)
+            return
+        async with anyio.create_task_group() as group:
+            for job_id in ids:
+                group.start_soon(wait, job_id, scope)
 
 
 _AT_ONCE = 8
@@ -170,13 +182,8 @@ async def _suggested(context: ClusterContext, seen: Sequence[_Seen], until: Lite
         goes_on = jobs.status(one.view) != "finished" and not _stuck(one.view, one.run)
         of_it = [past for past in known if one.run is not None and past.script_path == one.run.script_path]
         usual = measured_waits.usual_seconds([past.run_seconds for past in of_it if past.outcome == "COMPLETED"])
-        facts, now = one.facts, context.clock.now()
-        seconds = (
-            measured_waits.seconds_left(now, one.view.job, facts.running, facts.estimated_start, usual)
-            if goes_on
-            else None
-        )
-        left.append(seconds)
+        now, running, start = context.clock.now(), one.facts.running, one.facts.estimated_start
+        left.append(measured_waits.seconds_left(now, one.view.job, running, start, usual) if goes_on else None)
     return measured_waits.suggested_wait(left, until)
 
 
@@ -237,7 +244,7 @@ def _ended(job: JobShown, view: JobView, *, analysed: bool) -> str:
     elif view.job.state == "COMPLETED":
         text = f"Job {job.job_id} ({job.name}){job_parts.standing(view)}." + (f" {job.cause}" if job.cause else "")
     else:
-        ended = f": {_inside(job.cause)}" if job.cause else "."
+        ended = f": {within(job.cause)}" if job.cause else "."
         text = f"Job {job.job_id} ({job.name}) ended in {job.state}{ended}"
     if jobs.failed(view) and not analysed:
         text += f' analyze_log with job_id="{job.job_id}" says why.'
@@ -251,8 +258,3 @@ def _unrecorded(view: JobView, run: Submission | None) -> str:
     if not view.tasks or left <= 0 or not view.over or view.missing is not None:
         return ""
     return f" {left} of its {asked} tasks left no record in Slurm: they were cancelled while they waited."
-
-
-def _inside(sentence: str) -> str:
-    """A sentence behind a colon."""
-    return sentence if sentence.startswith("Slurm") else f"{sentence[0].lower()}{sentence[1:]}"

@@ -206,7 +206,10 @@ class ConcurrentQuestion(Generic[T]):
 
 
 async def ask_all(*questions: ConcurrentQuestion[Any]) -> None:
-    """Ask all at once and wait for the last."""
+    """Ask all at once and wait for the last; a task group only where there are several."""
+    if len(questions) == 1:
+        await questions[0].run()
+        return
     async with anyio.create_task_group() as group:
         for question in questions:
             group.start_soon(question.run)

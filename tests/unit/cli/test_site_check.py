@@ -80,6 +80,16 @@ def test_an_exception_that_names_no_users_is_told(site: Installation) -> None:
         assert [(one.outcome, one.says[:17]) for one in found] == [("wrong", "1 name no users a")] * wrong
 
 
+def test_a_site_rule_about_what_no_ticket_binds_is_told(site: Installation) -> None:
+    pytest.importorskip("cel_expr_python")
+    rule = "site_rules:\n- {id: own, level: deny, message: Too few., remedy: Ask for more., when: '%s'}\n"
+    for when, outcomes in (("job.gpus > 2", []), ('"nodelist" in job.options || job.name == "a"', ["note"])):
+        site.config.policy.write_text(rule % when)
+        found = [one for one in site_check.findings(site) if one.about == "site rules"]
+        assert [one.outcome for one in found] == outcomes
+        assert all(one.says.startswith("own speaks of job.options, job.name, which") for one in found)
+
+
 def test_a_socket_of_which_nobody_listens_is_wrong_and_one_for_all_is_right(site: Installation) -> None:
     silent = about(site, "socket")
     assert (silent.outcome, "does not answer" in silent.says) == ("wrong", True)

@@ -332,6 +332,8 @@ def test_a_high_priority_in_a_list_of_qos_is_seen(qos: str, outcome: str):
         (["--distribution=block:cyclic", "--ntasks-per-node=4"], "pass"),
         (["--distribution=plane=4"], "deny"),
         (["--distribution=Plane=7", "--ntasks-per-node=4"], "deny"),
+        (["--distribution=Arbitrary"], "deny"),
+        (["--distribution=*:fcyclic"], "pass"),
         (["--constraint=a100|h100"], "pass"),
         (["--constraint=[a100*2&h100*1]"], "deny"),
         (["--prefer=a100*2"], "deny"),

@@ -11,6 +11,7 @@ from tests.effort import tries
 from tests.unit.policy import lua_host, random_sizes
 from tests.unit.policy.random_sizes import Options
 
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
@@ -56,9 +57,9 @@ SITES: dict[str, dict[str, int]] = {
 }
 
 
-def run(site: Site, more: str, calls: Sequence[str]) -> list[str]:
+def run(site: Site, more: str, calls: Sequence[str], before: str = "") -> list[str]:
     """The lines of a plugin that tells of its own functions by `more`."""
-    text = job_submit_lua(load(shipped()), site).replace("\nslurm.log_info(", more, 1)
+    text = f"{before} " + job_submit_lua(load(shipped()), site).replace("\nslurm.log_info(", more, 1)
     return lua_host.lines(text, calls)
 
 
@@ -68,11 +69,20 @@ def by_plugin(asked: Sequence[Options], site: Site) -> list[Count]:
     return [(gpus, cpus, nodes, memory) for gpus, cpus, nodes, memory in rows]
 
 
-def allowed(one: Options, site: dict[str, int]) -> Ceilings:
+def allowed(one: Options, site: dict[str, int], slurm: str = "") -> Ceilings:
     words = [f"--{name}={value}" for name, value in one.items()]
     request = effective(words_to_directives([*words, "--time=5"], "argument"))
     assert not request.problems, request.problems
-    return tickets.ceilings(request, uid=1001, expires=2_000_000_000, **site)
+    return tickets.ceilings(request, uid=1001, expires=2_000_000_000, slurm=slurm, **site)
+
+
+def is_for(one: Options, site: dict[str, int], slurm: str) -> bool:
+    """Whether a ticket can be for it with that version."""
+    try:
+        allowed(one, site, slurm)
+    except InputError:
+        return False
+    return True
 
 
 def by_guard(one: Options, site: dict[str, int]) -> Count:
@@ -89,17 +99,21 @@ def test_guard_and_plugin_count_the_same_of_a_request(site: dict[str, int]):
         assert by_guard(one, site) == counted, one
 
 
+@pytest.mark.parametrize("slurm", ["22.05.8", "24.11.5"])
 @pytest.mark.parametrize("site", SITES.values(), ids=list(SITES))
-def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int]):
+def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int], slurm: str):
     chance = random.Random(8)  # noqa: S311 - of tests
-    asked = [*FOUND, *(random_sizes.options(chance) for _ in range(tries(2000)))]
+    drawn = [*FOUND, *(random_sizes.options(chance) for _ in range(tries(2000)))]
+    asked = [one for one in drawn if is_for(one, site, slurm)]
+    assert len(asked) > len(drawn) * (0.8 if slurm == "22.05.8" else 0.999)
     jobs = [{**random_sizes.fields(one), "time_limit": 5} for one in asked]
     calls = [
         f"FITS(blank({lua_host.literal(job)}), '{allowed(one, site).text}')"
         for one, job in zip(asked, jobs, strict=True)
     ]
     source = TicketSource.parse("files:/nonexistent")
-    refused = run(Site(tickets=source, **site), FITS, calls)  # type: ignore[arg-type]
+    later = "" if slurm == "22.05.8" else "slurm.ESLURM_INVALID_NODE_NAME = 2007"  # which tells the plugin
+    refused = run(Site(tickets=source, **site), FITS, calls, later)  # type: ignore[arg-type]
     assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
 
 

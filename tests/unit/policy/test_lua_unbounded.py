@@ -6,6 +6,7 @@ import pytest
 from tests.unit.policy.lua_host import ask, change, lines, literal, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
 from tests.unit.policy.test_lua_own_programs import TICKET, WIDE
+from tests.unit.policy.test_lua_together import TWO_AT_LEAST
 
 RECORD = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
 SPREAD = {
@@ -26,7 +27,14 @@ def kept(**fields: object) -> dict[str, str]:
     """What a job that is let in has in these fields once the plugin has written into it."""
     call = f"JOB = blank({literal(fields)}) slurm_job_submit(JOB, PARTS, {USER})"
     names = ("num_tasks", "min_mem_per_node", "max_nodes")
-    printed = lines(plugin(), [call, *(f"print(string.format('%s', JOB.{name} or ''))" for name in names)])
+    printed = lines(
+        plugin(),
+        [
+            f"PARTS = {literal(TWO_AT_LEAST)}",
+            call,
+            *(f"print(string.format('%s', JOB.{name} or ''))" for name in names),
+        ],
+    )
     return dict(zip(names, (one.split(".")[0] for one in printed), strict=True))
 
 
@@ -118,6 +126,12 @@ def test_memory_of_cpus_is_asked_for_each_node_where_no_number_of_tasks_is_told(
         ({"min_nodes": 2, "max_nodes": 2, "tres_per_node": "gres:gpu:1", "ntasks_per_node": 2}, "4"),
         ({"min_nodes": 2, "max_nodes": 2, "num_tasks": 3}, "3"),
         ({"min_nodes": 2, "max_nodes": 4}, "4294967294"),
+        ({"partition": "two"}, "2"),
+        ({"partition": "two", "num_tasks": 1, "min_nodes": 1, "tres_per_node": "gres:gpu:1"}, "2"),
+        ({"partition": "two", "num_tasks": 3, "min_nodes": 1}, "3"),
+        ({"partition": "two", "num_tasks": 1, "min_nodes": 1, "max_nodes": 4}, "2"),
+        ({"req_nodes": "a[1-3]", "num_tasks": 1}, "3"),
+        ({"req_nodes": "a[1-3]", "num_tasks": 1, "min_nodes": 1, "max_nodes": 1}, "1"),
         ({}, "4294967294"),
     ],
 )
@@ -130,3 +144,45 @@ def test_fewer_tasks_than_nodes_are_what_no_command_sends():
     reason = "directives: there are fewer tasks than nodes; no command of Slurm's sends that"
     assert told(num_tasks=1, min_nodes=2, max_nodes=2) == reason
     assert told(num_tasks=2, min_nodes=2, max_nodes=2) == ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fine"),
+    [
+        ("a1,a2", True), ("a[1-3,5],b1", True), ("a[01-03],a1", True), ("a[1-2]x[1-2]", True), ("a1, a2", True),
+        ("a1,a1", False), ("a[1-3],a2", False), ("a[1-2]x[1-2],a2x1", False), ("a[1,1]", False), ("a[08-10],a09", False),
+    ],
+)  # fmt: skip
+def test_a_list_names_no_node_twice(nodes: str, fine: bool):
+    """With --distribution=arbitrary 26.05 gave 40 times the memory of each CPU for a node that was named 40 times."""
+    reason = "directives: the list names a node twice; name each node once"
+    assert (told(req_nodes=nodes) == "", told(req_nodes=nodes) == reason) == (fine, not fine)
+    four = RECORD | {"min_nodes": 4, "max_nodes": 8}
+    assert admitted(plugin(), change(USER, four, req_nodes=nodes)) == [fine]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fine"),
+    [
+        ({"cpus_per_task": 4}, False),
+        ({"cpus_per_tres": "gres:gpu:1", "tres_per_task": "gres:gpu:2"}, False),
+        ({"cpus_per_tres": "gres:gpu:1"}, True),
+        ({}, True),
+        ({"tres_per_task": None, "tres_per_node": "gres:gpu:1", "cpus_per_task": 4}, True),
+    ],
+)
+def test_gpus_of_tasks_with_several_cpus_are_for_later_versions(fields: dict[str, object], fine: bool):
+    """22.05 with --overcommit and plane: memory, no GPU, and its slurmctld ended when a step was started in the job."""
+    asked = {
+        **SMALL,
+        "tres_per_task": "gres:gpu:1",
+        "num_tasks": 1,
+        "min_nodes": 1,
+        "max_nodes": 1,
+        "min_cpus": fields.get("cpus_per_task", 1),
+        **fields,
+    }
+    later = f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {plugin()}"
+    answers = [ask(text, [submission(USER, **asked)])[0] for text in (plugin(), later)]
+    reason = "gpus: this Slurm may give no GPUs for each task where it has several CPUs; write --gpus-per-node=N"
+    assert [answers[0].told[:1] == (reason,), answers[0].code == 0, answers[1].code == 0] == [not fine, fine, True]

@@ -43,6 +43,32 @@ def test_a_change_of_keys_makes_no_spent_ticket_good_again(tmp_path: Path, progr
     refused(ask(after, [large(made.give(key=OLD))], program=program)[0], "not signed by this site")
 
 
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+def test_a_second_controller_that_takes_over_knows_what_the_first_spent(kind: Kind, program: str):
+    """It loads the file when it begins to wait, and that may be weeks before."""
+    spent, fresh = kind.give(), kind.give()
+    standby = f"STANDBY = slurm_job_submit assert((loadstring or load)({lua_host.literal(kind.plugin)}))()"
+    over = "PRIMARY = slurm_job_submit slurm_job_submit = STANDBY"
+    back = "slurm_job_submit = PRIMARY"
+    calls = [standby, large(spent), over, large(spent), large(fresh), back, large(fresh), large(spent)]
+    first, *second = ask(kind.plugin, calls, program=program, silent=3)
+    assert [first.code, second[1].code] == [0, 0]
+    for one in (second[0], second[2], second[3]):
+        refused(one, "used already")
+
+
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+def test_what_was_spent_stays_spent_though_its_file_is_gone(tmp_path: Path, program: str):
+    (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "old").write_bytes(OLD)
+    made = Kind("hmac", tmp_path)
+    spent = made.give()
+    gone = f"assert(os.remove({lua_host.literal(str(tmp_path / 'key.spent'))}))"
+    first, again = ask(made.plugin, [large(spent), gone, large(spent)], program=program, silent=1)
+    assert first.code == 0
+    refused(again, "used already")
+
+
 @pytest.mark.parametrize(
     ("fields", "part"),
     [

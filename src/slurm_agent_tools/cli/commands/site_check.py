@@ -17,6 +17,7 @@ from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.site_rules import HELD_BY_NOTHING
 from slurm_agent_tools.server.site import site_config, site_layout
 from slurm_agent_tools.server.site.site_layout import Owned
 from slurm_agent_tools.server.site.site_page import keys_for
@@ -112,6 +113,10 @@ def _policy(site: Installation, loaded: LoadedPolicy) -> Iterator[SiteFinding]:
     if idle := sum(not item.users for item in loaded.policy.exceptions):
         says = f"{idle} name no users and count for nobody: project and script are what a caller says"
         yield SiteFinding("exceptions", "wrong", says, "say under `users` for whom each is")
+    for rule in loaded.expressions:
+        if names := [name for name in rule.names if name in HELD_BY_NOTHING]:
+            says = f"{rule.rule.id} speaks of {', '.join(names)}, which a job may have otherwise than it was judged"
+            yield SiteFinding("site rules", "note", says, "it can remind, and cannot hold")
     signers, lines = len(loaded.policy.allowed_signers), loaded.policy.allowed_passkeys
     keys = keys_for(site.config.page_origin, lines)
     if lines and len(keys) < len(lines):

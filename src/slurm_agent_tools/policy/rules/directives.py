@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
 from difflib import get_close_matches
@@ -44,7 +45,7 @@ _ADVICE = {
     "cores-per-socket": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "overcommit": "runs more tasks than CPUs; ask with --ntasks",
     "gres-flags": "with enforce-binding takes all CPUs beside its GPUs; leave it out",
-    "distribution": "with plane puts more tasks on a node than are counted; ask with --ntasks-per-node",
+    "distribution": "with plane or arbitrary puts more tasks on a node than are counted; ask with --ntasks-per-node",
     "constraint": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
     "prefer": "with a number of nodes (a100*2) takes more of them than it shows; ask with --nodes",
     "nodelist": "with a function (feature{a100}) takes more nodes than it shows; name them one by one",
@@ -97,15 +98,21 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     """Options that are not on the list, but for those in lines that are corrected as a whole."""
     allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
     # Measured: 24.11 gives --gpus=1 --gres-flags=enforce-binding all CPUs of a node; --distribution=plane puts more
-    # tasks on a node than are counted; --constraint=a100*2 takes two nodes (22.05 to 26.05), --nodelist=feature{a100}
-    # all of that feature (24.11, 26.05).
-    more = {"gres-flags": "enforce", "distribution": "plane", "constraint": "*", "prefer": "*", "nodelist": "{"}
+    # tasks on a node than are counted, and so does arbitrary with a node named twice (26.05); --constraint=a100*2
+    # takes two nodes (22.05 to 26.05), --nodelist=feature{a100} all of that feature (24.11, 26.05).
+    more = {
+        "gres-flags": "enforce", "distribution": r"plane|^\s*a", "constraint": r"\*", "prefer": r"\*", "nodelist": "{",
+    }  # fmt: skip
     stated = [d for d in request.directives if d.source != "pinned"]
-    refused = [d for d in stated if d.option not in allowed or more.get(d.option, "\0") in (d.value or "").lower()]
+    refused = [d for d in stated if d.option not in allowed or _takes_more(more.get(d.option), d.value)]
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
     return [_not_allowed(refused, policy.options_by_person)] if refused else []
+
+
+def _takes_more(pattern: str | None, value: str | None) -> bool:
+    return pattern is not None and re.search(pattern, value or "", re.IGNORECASE) is not None
 
 
 def _typed(request: JobRequest) -> list[Judgement]:

@@ -58,6 +58,7 @@ class SiteJudgement:
     def __init__(self, context: ClusterContext, records: UserRecords, issuer: TicketIssuer, config: SiteConfig) -> None:
         self._context, self._records, self._issuer, self._config = context, records, issuer, config
         self._given_last: tuple[SubmissionRequest, Submission, SubmissionTicket] | None = None
+        self._slurm = ""  # the version of the cluster's Slurm, once it was asked
 
     async def answer(self, words: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict on what the frame asks for. Raises AgentToolsError."""
@@ -87,6 +88,7 @@ class SiteJudgement:
     async def _judged(self, request: SubmissionRequest, claims: Claims, *, dry: bool) -> dict[str, Any]:
         """By the look at the queue that was taken under the lock, behind the look at the tickets."""
         context = self._context
+        self._slurm = (await context.slurm.info()).version
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
         kept = await context.db(context.store.open_submissions, context.owner)  # whatever the queue's comments say
         snapshot = replace(snapshot, unsettled=tuple(kept), active=await self._as_let_in(snapshot.active))
@@ -175,6 +177,7 @@ class SiteJudgement:
             threads_per_core=self._config.threads_per_core,
             most_gpus_per_node=self._config.most_gpus_per_node,
             default_cpus_per_gpu=self._config.default_cpus_per_gpu,
+            slurm=self._slurm,
         )
 
     async def settle(self, token: str) -> None:

@@ -1,0 +1,72 @@
+"""Where a rule of the site's own speaks of a number, a job with a ticket has neither more nor less of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.policy import lua_host
+from tests.unit.policy.lua_host import change
+from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted
+from tests.unit.policy.test_lua_counts import FITS
+from tests.unit.policy.test_policy_edges import site
+
+from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
+from slurm_agent_tools.policy.for_others import Site, job_submit_lua
+
+pytest.importorskip("cel_expr_python")
+
+JUDGED = replace(ALLOWED, time_limit=60, array_tasks=4, array_at_once=2)
+ASKED: dict[str, object] = {
+    **SMALL, "time_limit": 60, "tres_per_job": "gres:gpu:2", "num_tasks": 2, "min_nodes": 2, "max_nodes": 2,
+    "min_cpus": 2, "array_inx": "0-3%2",
+}  # fmt: skip
+
+
+def plugin(condition: str) -> str:
+    return job_submit_lua(site(condition), Site(tickets=FILES))
+
+
+def told(text: str, allowed: Ceilings = JUDGED, **fields: object) -> str:
+    """The first reason against such a job with its ticket; empty where it is let in."""
+    call = f"FITS(blank({lua_host.literal({**ASKED, **fields})}), '{allowed.text}')"
+    return lua_host.lines(text.replace("\nslurm.log_info(", FITS, 1), [call])[0]
+
+
+LESS: list[tuple[str, dict[str, object], str]] = [
+    ("job.gpus == 0", {"tres_per_job": None}, "0 GPUs are fewer"),
+    ('job.time_limit < duration("1m")', {"time_limit": 5}, "5 minutes are fewer"),
+    ('job.time_limit < duration("1m")', {"time_min": 5}, "5 minutes are fewer"),
+    ("job.nodes == 1", {"min_nodes": 1, "max_nodes": 1}, "1 nodes are fewer"),
+    ("job.array_tasks < 4", {"array_inx": "0-1%2"}, "2 tasks of the array are fewer"),
+    ("job.array_concurrency < 2", {"array_inx": "0-3%1"}, "1 tasks at once are fewer"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "fewer", "reason"), LESS)
+def test_of_what_a_site_rule_speaks_a_job_has_as_much_as_was_judged(
+    condition: str, fewer: dict[str, object], reason: str
+):
+    """A ticket for GPUs was spent for none in a partition for jobs with GPUs."""
+    strict, loose = plugin(condition), plugin('job.partition == "gpu"')
+    assert told(strict) == told(loose) == told(loose, **fewer) == ""
+    assert told(strict, **fewer) == f"{reason} than its ticket says, and a rule of the site speaks of them"
+
+
+def test_without_such_a_limit_a_job_with_one_has_less():
+    open_ended = replace(JUDGED, time_limit=None)
+    reason = "60 minutes are fewer than its ticket says, and a rule of the site speaks of them"
+    assert told(plugin('job.time_limit > duration("1h")'), open_ended) == reason
+    assert told(plugin('job.time_limit > duration("1h")'), open_ended, time_limit=None) == ""
+
+
+def test_neither_does_a_change_make_it_less():
+    ticket = SubmissionTicket("ab" * 16, JUDGED, None).admin_comment
+    record = {
+        "min_cpus": 2, "min_nodes": 2, "max_nodes": 2, "tres_per_job": "gres:gpu:2", "min_mem_per_node": 1024,
+        "time_limit": 60, "admin_comment": ticket,
+    }  # fmt: skip
+    calls = [change(USER, record, **one) for one in ({"tres_per_job": "gres:gpu:1"}, {"time_limit": 5})]
+    assert admitted(plugin("job.cpus > 100"), *calls) == [True, True]
+    assert admitted(plugin("job.gpus == 1"), *calls) == [False, True]
+    assert admitted(plugin('job.time_limit < duration("1m")'), *calls) == [True, False]
