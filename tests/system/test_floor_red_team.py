@@ -66,6 +66,8 @@ OF_TASKS = [
     "gpu -N1 -n1 --gpus-per-task=4 -c4 --mem=64G -O -mplane=8",
     "gpu -N1 -n2 --gpus-per-task=2 --cpus-per-gpu=4 --mem-per-cpu=1000 -O -mplane=8",
 ]
+# 22.05 gives the second node no GPU and no limit of memory, and a step runs there.
+OF_TASKS.append("three -N2 -n2 --gpus=3 --cpus-per-gpu=2 --mem-per-gpu=1G -O")
 (BEYOND if VERSION is None else WITHIN).extend(OF_TASKS)
 # Words of a job, whether it has a ticket, and the change: what it gave.
 CHANGES = [

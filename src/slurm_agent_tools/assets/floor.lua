@@ -128,6 +128,13 @@ local function with_plain_ranges(text)
   return (string.gsub(text, "%[[^%[%]]*%]", function(ranges) return (string.gsub(ranges, "[,%s]", ";")) end))
 end
 
+-- The numbers of `3-7` or `7` in brackets, and how wide they are written. Beyond 15 digits adding 1 may change nothing.
+local function range_of(text)
+  local first, last = string.match(text, "^(%d+)%-?(%d*)$")
+  if first == nil or #first > 15 or #last > 15 then error("the numbers of nodes " .. text .. " cannot be read") end
+  return tonumber(first), tonumber(last) or tonumber(first), #first
+end
+
 -- How many nodes `a,b[1-3,7],c[1-2]x[1-2]` names: a job gets all of them, however few it asks for.
 local function count_nodes(text)
   local total = 0
@@ -137,9 +144,8 @@ local function count_nodes(text)
     local rest = string.gsub(name, "%[([^%[%]]*)%]", function(ranges)
       local count = 0
       for range in string.gmatch(ranges, "[^;]+") do
-        local first, last = string.match(range, "^(%d+)%-?(%d*)$")
-        if first == nil then error("the nodes " .. text .. " cannot be read") end
-        count = count + math.max(1, (tonumber(last) or tonumber(first)) - tonumber(first) + 1)
+        local first, last = range_of(range)
+        count = count + math.max(1, last - first + 1)
       end
       many = many * math.max(1, count)
       return ""
@@ -161,9 +167,10 @@ local function names_twice(text)
       return before
     end
     local twice = false
-    for first, last in string.gmatch(ranges, "(%d+)%-?(%d*)") do
-      local padded = string.format("%%0%dd", #first)
-      for number = tonumber(first), tonumber(last) or tonumber(first) do
+    for range in string.gmatch(ranges, "[^;]+") do
+      local first, last, width = range_of(range)
+      local padded = string.format("%%0%dd", width)
+      for number = first, last do
         twice = add(head .. string.format(padded, number) .. tail) or twice
       end
     end
@@ -327,12 +334,24 @@ local function cpus_of_memory(get, shape)
   return math.max(shape.most_nodes * ceil(node or 0, split), shape.cpus * ceil(cpu or 0, split))
 end
 
+-- CPUs of GPUs of the job that lie unevenly: 24.11 and 26.05 give each node those of the node with the most GPUs (measured).
+local function uneven_cpus(shape, gpus)
+  local first, last = math.max(shape.nodes, 2), math.min(shape.most_nodes, gpus)
+  if not shape.of_job or shape.of_node or shape.of_task or shape.of_socket or first > last then return 0 end
+  local most = 0 -- nodes times the GPUs of the fullest one: largest where these are as many, or where it is full
+  for _, nodes in ipairs({ first, math.floor((gpus + 1) / 2), gpus + 1 - MOST_GPUS_PER_NODE, last }) do
+    nodes = math.min(math.max(nodes, first), last)
+    most = math.max(most, nodes * math.min(MOST_GPUS_PER_NODE, gpus + 1 - nodes))
+  end
+  return shape.cpus_per_gpu * most
+end
+
 -- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
 local function shape_of(get)
   local shape = counted(get)
   local _, gpus = gpu_bounds(shape)
   shape.cpus_first = shape.cpus -- a GPU that comes on top brings its own CPUs along, so its share of memory is no larger
-  shape.cpus = math.max(shape.cpus, shape.cpus_per_gpu * gpus)
+  shape.cpus = math.max(shape.cpus, shape.cpus_per_gpu * gpus, uneven_cpus(shape, gpus))
   shape.cpus = math.max(shape.cpus, cpus_of_memory(get, shape))
   return shape
 end
@@ -560,7 +579,8 @@ local function check_together(found, get, shape)
     refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
   local somewhere = shape.of_job and not (shape.of_node or shape.of_task or shape.of_socket)
-  local bare_nodes = somewhere and (shape.tasks_per_gpu and shape.nodes > 1 or shape.gpus < shape.least_nodes)
+  local all_on_one = shape.tasks_per_gpu or OF_22_05 and shape.cpus_per_gpu > 0 -- with --overcommit
+  local bare_nodes = somewhere and (all_on_one and shape.nodes > 1 or shape.gpus < shape.nodes)
   if bare_nodes and of_gpus(get("mem_per_tres")) then -- 22.05: a node without a GPU has no limit of memory
     refuse(found, "memory-per-gpu", "memory of each GPU bounds nothing on a node without one; ask with --gpus-per-node")
   end

@@ -98,61 +98,76 @@ if TICKETS.folder ~= nil then
     return claim
   end
 else
-  local used, signers, lines = {}, {}, 0
-  local seen -- of the file of spent tickets, when it was read or written last
-
-  -- A second controller waits with this file loaded, and takes over long after: what was spent meanwhile stands in the file.
-  local function length_and_end()
-    local file, reason, number = io.open(TICKETS.spent, "rb")
-    if file == nil then
-      if number ~= 2 then error(reason) end
-      return "none"
-    end
-    local length = file:seek("end")
-    file:seek("set", math.max(0, length - 64))
-    local last = file:read("*a")
-    file:close()
-    return string.format("%.0f %s", length, last)
+  local used, signers, seen = {}, {}, nil
+  local files, left = {}, 0 -- of spent tickets; how many more are spent until those whose time is over are dropped
+  for _, path in ipairs(TICKETS.spent) do
+    if path ~= files[1] then files[#files + 1] = path end
   end
 
+  -- Beside each key, so that no change of keys, nor one that is taken back, makes a spent ticket good again.
   local function remember(line)
-    local file = assert(io.open(TICKETS.spent, "a"))
-    assert(file:write(line))
-    assert(file:close())
+    for _, path in ipairs(files) do
+      local file = assert(io.open(path, "a"))
+      assert(file:write(line))
+      assert(file:close())
+    end
   end
 
-  local function load_spent() -- and leave out those whose time is over
-    local now, kept, other, known = os.time(), {}, false, {}
-    for place, path in ipairs({ TICKETS.spent, TICKETS.spent_before }) do -- with the key before this one
-      local text, reason, number = read_file(path)
-      if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
-      for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
-        nonce = string.sub(nonce, -32) -- behind half a line, which a full disk left
-        local over = tonumber(expires) < now
-        other = other or over == (place == 1)
-        if not over and not known[nonce] then kept[#kept + 1] = nonce .. " " .. expires .. "\n" end
-        known[nonce] = known[nonce] or not over
-      end
+  -- Adds the numbers of a file whose time is not over to `known`. Returns their lines, and whether there are others.
+  local function read_spent(path, known)
+    local now, kept, others = os.time(), {}, false
+    local text, reason, number = read_file(path)
+    if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
+    for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
+      nonce = string.sub(nonce, -32) -- behind half a line, which a full disk left
+      local over = tonumber(expires) < now
+      others = others or over
+      if not over and not known[nonce] then kept[#kept + 1] = nonce .. " " .. expires .. "\n" end
+      known[nonce] = known[nonce] or not over
     end
-    used, lines = known, 0
-    if not other then
-      remember("")
-      seen = length_and_end()
-      return
-    end
-    local draft = TICKETS.spent .. ".new"
-    local file = assert(io.open(draft, "w"))
-    assert(file:write(table.concat(kept)))
-    assert(file:close())
-    assert(os.rename(draft, TICKETS.spent))
-    seen = length_and_end()
+    return kept, others
   end
 
+  -- How long each file is, and its end, by which one that another controller wrote into is known.
+  local function as_written()
+    local told = {}
+    for place, path in ipairs(files) do
+      local file, reason, number = io.open(path, "rb")
+      if file == nil and number ~= 2 then error(reason) end
+      local length = file and file:seek("end") or 0
+      if file then file:seek("set", math.max(0, length - 64)) end
+      told[place] = string.format("%.0f %s", length, file and file:read("*a") or "")
+      if file then file:close() end
+    end
+    return table.concat(told, "\n")
+  end
+
+  local function load_spent()
+    local known = {}
+    for _, path in ipairs(files) do read_spent(path, known) end
+    used, seen = known, as_written()
+  end
+
+  -- A second controller waits with this file loaded, and takes over long after.
   local function catch_up()
-    if length_and_end() == seen then return end
+    if as_written() == seen then return end
     local before = used
     load_spent()
-    for nonce in pairs(before) do used[nonce] = true end -- whatever became of the file
+    for nonce in pairs(before) do used[nonce] = true end -- whatever became of the files
+  end
+
+  -- By the controller that lets jobs in alone: one that waits writes over nothing of what the other one writes.
+  local function drop_old()
+    for _, path in ipairs(files) do
+      local kept, others = read_spent(path, {})
+      if others then
+        local file = assert(io.open(path .. ".new", "w"))
+        assert(file:write(table.concat(kept)))
+        assert(file:close())
+        assert(os.rename(path .. ".new", path))
+      end
+    end
+    load_spent()
   end
 
   for place, path in ipairs(TICKETS.keys) do
@@ -160,6 +175,7 @@ else
     if #key < 32 then error("the key in " .. path .. " is shorter than 32 bytes") end
     signers[place] = signer(key)
   end
+  remember("") -- where that cannot be, nothing is let in
   load_spent()
 
   function open_ticket(word)
@@ -182,10 +198,11 @@ else
     end
     claim.spend = function()
       remember(string.format("%s %.0f\n", claim.nonce, claim.most.expires))
-      used[claim.nonce] = true
-      seen = length_and_end()
-      lines = lines + 1
-      if lines >= 4096 then load_spent() end
+      used[claim.nonce], seen, left = true, as_written(), left - 1
+      if left < 0 then
+        drop_old()
+        left = 4096
+      end
       return true
     end
     return claim

@@ -62,17 +62,12 @@ return slurm.SUCCESS
 class TicketSource:
     """Where the plugin finds tickets: in a folder, or signed with one of the keys in these files, the newest first.
 
-    `spent` is the plugin's own file of the signed tickets that were used, beside the first key where none is given.
+    `spent` are the plugin's own files of the signed tickets that were used, one for each key.
     """
 
     folder: str | None = None
     keys: tuple[str, ...] = ()
-    spent: str | None = None
-
-    @property
-    def spent_before(self) -> list[str]:
-        """Where the plugin noted them beside the old key: else a change of keys would make spent tickets good again."""
-        return [path for path in (f"{key}.spent" for key in self.keys[1:]) if path != self.spent]
+    spent: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str, spent: str | None = None) -> TicketSource:
@@ -83,7 +78,7 @@ class TicketSource:
             return cls(folder=_path("tokens", rest))
         if kind == "hmac" and len(paths) <= 2:
             keys = tuple(_path("tokens", path) for path in paths)
-            return cls(keys=keys, spent=_path("spent_tickets", spent or f"{keys[0]}.spent"))
+            return cls(keys=keys, spent=tuple(_path("spent_tickets", spent or f"{key}.spent") for key in keys))
         hint = "Write files:/a/folder, or hmac:/a/key and perhaps ,/the/old/key (--spent-tickets goes with hmac)."
         raise InputError("tokens", text, "says neither where tickets lie nor how they are signed", hint=hint)
 
@@ -181,8 +176,7 @@ def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str]) -> 
     else:
         where = [
             f"  keys = {{ {', '.join(map(_quoted, source.keys))} }},",
-            f"  spent = {_quoted(source.spent or '')}, -- in a folder of SlurmUser's own",
-            *(f"  spent_before = {_quoted(path)}," for path in source.spent_before),
+            f"  spent = {{ {', '.join(map(_quoted, source.spent))} }}, -- in a folder of SlurmUser's own",
             f"  script_bytes = {LARGEST_SIGNED_SCRIPT},",
             f"  word_bytes = {LONGEST_SIGNED_TICKET},",
         ]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.geometry import (
+    Geometry,
     geometry,
     is_ranged,
     layout,
@@ -90,7 +91,10 @@ def ceilings(
         memory_per_node=node,
         memory_per_gpu=_mebibytes(numbers.memory_per_gpu_bytes),
         gpus=gpus,
-        cpus=numbers.cpus or 1,
+        cpus=max(
+            numbers.cpus or 1,
+            _uneven_cpus(with_cpus_of_gpus(request, anywhere), gpus, shape, most_gpus_per_node or gpus),
+        ),
         nodes=shape.most_nodes,
         array_tasks=1 if array is None else array.count,
         array_at_once=1 if array is None else array.concurrency,
@@ -103,6 +107,16 @@ def ceilings(
         reservation=_stated(request, "reservation"),
         gres=_gres(request),
     )
+
+
+def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> int:
+    """CPUs of GPUs that lie unevenly: 24.11 and 26.05 give each node those of the node with the most (measured)."""
+    first, last = max(shape.nodes, 2), min(shape.most_nodes, gpus)
+    if not request.gpus or request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket or first > last:
+        return 0
+    # Nodes times the GPUs of the fullest one: largest where these are as many, or where it is full.
+    tried = (min(max(nodes, first), last) for nodes in (first, (gpus + 1) // 2, gpus + 1 - most, last))
+    return (request.cpus_per_gpu or 0) * max(nodes * min(most, gpus + 1 - nodes) for nodes in tried)
 
 
 def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
@@ -140,11 +154,21 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
 
 
 def _no_ticket_of_22_05(request: JobRequest) -> None:
-    """The same for what the plugin refuses there: with --overcommit and plane it has no GPU, and ends the slurmctld."""
+    """The same for what the plugin refuses there: with --overcommit a job, or one of its nodes, has no GPU of them."""
     of_task = request.gpus_per_task or 0
     if of_task and max(request.cpus_per_task or 1, of_task * (request.cpus_per_gpu or 0)) > 1:
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
+    others = request.gpus_per_node or of_task or request.gpus_per_socket
+    if (
+        request.gpus
+        and request.cpus_per_gpu
+        and request.memory_per_gpu
+        and not others
+        and geometry(request, None).nodes > 1
+    ):
+        hint = "Write #SBATCH --gpus-per-node."
+        raise InputError("mem-per-gpu", None, "bounds nothing on a node without a GPU, and one may have all", hint=hint)
 
 
 def _no_ticket_for_whole(request: JobRequest) -> None:

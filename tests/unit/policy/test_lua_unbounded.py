@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, lines, literal, submission
 from tests.unit.policy.test_lua_attacks import FILES, SMALL, USER, admitted, plugin
 from tests.unit.policy.test_lua_own_programs import TICKET, WIDE
@@ -54,6 +55,12 @@ def test_memory_of_each_gpu_is_a_limit_only_on_nodes_with_one():
     assert told(**two, ntasks_per_tres=2, num_tasks=4) == reason
     assert told(**two | {"tres_per_job": "gres:gpu:1"}) == reason
     assert told(**two) == told(**SPREAD) == ""
+    of_cpus = {**two, "num_tasks": 2, "min_cpus": 2, "cpus_per_tres": "gres:gpu:2"}
+    assert told(**of_cpus) == reason  # -O -N2 --gpus=2 --cpus-per-gpu=2: the same
+    assert (
+        ask(f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {plugin()}", [submission(USER, **{**SMALL, **of_cpus})])[0].code
+        == 0
+    )
     assert told(**two | {"tres_per_job": None, "tres_per_node": "gres:gpu:1"}) == ""
 
 
@@ -159,6 +166,16 @@ def test_a_list_names_no_node_twice(nodes: str, fine: bool):
     assert (told(req_nodes=nodes) == "", told(req_nodes=nodes) == reason) == (fine, not fine)
     four = RECORD | {"min_nodes": 4, "max_nodes": 8}
     assert admitted(plugin(), change(USER, four, req_nodes=nodes)) == [fine]
+
+
+@pytest.mark.parametrize("program", lua_host.PROGRAMS)
+@pytest.mark.parametrize("number", [2**53, 2**63 - 1, "9" * 40, "0" * 16])
+def test_numbers_of_nodes_that_lua_cannot_count_are_refused(number: object, program: str):
+    """A loop to 2^53 never ends in Lua 5.1, and nobody was answered any more."""
+    lists = [f"a[{number}]", f"a[{number}-{number}]", f"a[1-2]b[{number}]", f"a[1-{number}]"]
+    for nodes in lists:
+        calls = [submission(USER, **SMALL, req_nodes=nodes), change(USER, RECORD, req_nodes=nodes)]
+        assert admitted(plugin(), *calls, program=program) == [False, False]
 
 
 @pytest.mark.parametrize(

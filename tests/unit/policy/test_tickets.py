@@ -38,6 +38,20 @@ def test_ceilings_are_those_of_the_worst_placement_in_the_controllers_units():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("words", "cpus"),
+    [
+        ("--nodes=2 --ntasks=2 --gpus=4 --cpus-per-gpu=8", 48),  # 26.05 gave 24 on each
+        ("--nodes=3 --ntasks=3 --gpus=6 --cpus-per-gpu=4", 48),
+        ("--nodes=1 --gpus=4 --cpus-per-gpu=8", 32),
+        ("--nodes=2 --gpus-per-node=2 --cpus-per-gpu=8", 32),
+        ("--gpus=8 --cpus-per-gpu=1", 20),  # of four on a node: as many on five nodes as on four
+    ],
+)
+def test_cpus_of_gpus_that_lie_unevenly_are_those_of_the_fullest_node_on_each(words: str, cpus: int):
+    assert allowed("--time=5", "--mem=1G", *words.split(), most_gpus_per_node=4).cpus == cpus
+
+
 def test_licenses_reservation_types_of_gpus_and_other_gres_are_bound_in_the_plugins_words():
     made = allowed(
         "--time=5",

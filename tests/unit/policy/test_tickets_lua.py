@@ -219,14 +219,21 @@ def test_two_keys_count_and_a_third_does_not(tmp_path: Path):
     assert [answer.code == 0 for answer in ask(kind.plugin, [large(word) for word in words])] == [True, True, False]
 
 
-def test_spent_numbers_are_dropped_at_load_once_their_time_is_over(tmp_path: Path):
+def test_spent_numbers_are_dropped_by_the_first_job_once_their_time_is_over(tmp_path: Path):
+    """Not at load: a second controller, which loads the plugin and waits, must not write what the first one writes."""
     kind = Kind("hmac", tmp_path)
     (tmp_path / "key").write_bytes(KEY)
     (tmp_path / "old").write_bytes(OLD)
     fresh = f"{'ab' * 16} {int(time.time()) + 60}\n"
-    (tmp_path / "key.spent").write_text(f"{'cd' * 16} 1000\n{fresh}half a li")
+    before = f"{'cd' * 16} 1000\n{fresh}"
+    (tmp_path / "key.spent").write_text(before)
     ask(kind.plugin, [])
-    assert (tmp_path / "key.spent").read_text() == fresh
+    assert (tmp_path / "key.spent").read_text() == before
+    word = kind.give()
+    (answer,) = ask(kind.plugin, [large(word)])
+    nonce = answer.admin_comment.split(":", 1)[0]
+    kept = (tmp_path / "key.spent").read_text().splitlines(keepends=True)
+    assert (kept[0], kept[1].split()[0], len(kept)) == (fresh, nonce, 2)
 
 
 def test_a_controller_that_runs_for_long_keeps_no_spent_number_beyond_its_time(tmp_path: Path):
@@ -235,7 +242,7 @@ def test_a_controller_that_runs_for_long_keeps_no_spent_number_beyond_its_time(t
     (tmp_path / "old").write_bytes(OLD)
     words = [kind.give() for _ in range(5)]
     over = f"{'cd' * 16} 1000\n"
-    text = kind.plugin.replace("lines >= 4096", "lines >= 2")
+    text = kind.plugin.replace("left = 4096", "left = 2")
     path = lua_host.literal(str(tmp_path / "key.spent"))
     lines = [f"do local file = io.open({path}, 'a') file:write({lua_host.literal(over)}) file:close() end"]
     answers = ask(text, [*map(large, words[:1]), *lines, *map(large, words[1:]), *map(large, words)], silent=1)
@@ -389,4 +396,4 @@ def test_agents_can_be_named_only_where_tickets_are_given():
         plugin(None, agent_accounts=("agents",))
     with pytest.raises(InputError, match="tokens"):
         TicketSource.parse("files:/a", "/b")
-    assert 'spent = "/b"' in plugin(TicketSource.parse("hmac:/a", "/b"))
+    assert 'spent = { "/b" }' in plugin(TicketSource.parse("hmac:/a", "/b"))

@@ -162,8 +162,9 @@ def files(config: SiteConfig, place: Path, machine: TargetSystem) -> list[Owned]
 
 def by_and_by(config: SiteConfig) -> list[Path]:
     """Files that come to be while it runs, in folders that are not its own."""
-    spent = config.controller_key.with_name(f"{config.controller_key.name}.spent")
-    return [config.socket, config.page_socket, spent, spent.with_name(f"{spent.name}.new")]
+    keys = [key for key in (config.controller_key, config.controller_old_key) if key is not None]
+    spent = [key.with_name(f"{key.name}.spent{more}") for key in keys for more in ("", ".new")]
+    return [config.socket, config.page_socket, *spent]
 
 
 def plugin(config: SiteConfig, loaded: LoadedPolicy) -> Owned:
