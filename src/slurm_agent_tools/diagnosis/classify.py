@@ -10,6 +10,8 @@ from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
 from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, ran_without, survived
 from slurm_agent_tools.diagnosis.harmless_lines import not_activated, not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
+    NONE,
+    UNKNOWN,
     among,
     code_words,
     end_of,
@@ -47,8 +49,6 @@ def advice(part: Job | None, texts: Sequence[LogText]) -> list[str]:
     end = f" with {end_of(part)}" if part is not None and end_of(part) else ""
     return [f"Put `set -x` at the top of the script, or let the program print why it ends{end}."]
 
-
-NONE, UNKNOWN = "none", "unknown"
 
 _SHOWN = 8
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.diagnosis import phrases
-from slurm_agent_tools.diagnosis.classify import UNKNOWN, diagnose
-from slurm_agent_tools.diagnosis.job_facts import failed, peak
+from slurm_agent_tools.diagnosis.job_facts import UNKNOWN, failed, peak
 from slurm_agent_tools.diagnosis.job_parts import by_state
 from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets, RunEnding, recommend, shares
 from slurm_agent_tools.diagnosis.phrases import code, duration, inert, percent, size
@@ -216,15 +215,19 @@ class ReportContext:
     cause: str | None = None
 
 
+def _ending(job: Job, tasks: Sequence[Job], environment: ReportContext) -> RunEnding:
+    """How a run failed that did."""
+    from slurm_agent_tools.diagnosis.classify import diagnose  # noqa: PLC0415 - megabytes, for what failed alone
+
+    found = environment.found or diagnose(job, tasks, ())
+    return RunEnding(found, environment.found is not None, environment.cause)
+
+
 def report(job: Job, tasks: Sequence[Job], environment: ReportContext) -> CompletionReport:
     """The report. A figure that nobody measured is None, and `not measured` in the text."""
     parts, used, largest = ran(job, tasks), usage(job, tasks), peak([job, *tasks])
     bad = any(failed(part) for part in (job, *tasks))
-    ending = (
-        RunEnding(environment.found or diagnose(job, tasks, ()), environment.found is not None, environment.cause)
-        if bad
-        else None
-    )
+    ending = _ending(job, tasks, environment) if bad else None
     steps = _chosen(list(_steps(parts)))
     count = sum(len(part.steps) for part in parts)
     plain = CompletionReport(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.diagnosis.classify import NONE
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
+from slurm_agent_tools.diagnosis.job_facts import NONE
 from slurm_agent_tools.diagnosis.last_error import behind_success
 from slurm_agent_tools.diagnosis.phrases import quoted
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis

@@ -14,6 +14,9 @@ from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import EvidenceLine
 from slurm_agent_tools.units import format_duration, human_memory
 
+NONE, UNKNOWN = "none", "unknown"
+"""Categories of a diagnosis that no signature has."""
+
 SOURCE = "Slurm"  # stands for a file in evidence
 
 _KILL, _END, _MOST_SIGNALS = 9, 15, 64

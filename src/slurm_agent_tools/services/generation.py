@@ -168,7 +168,7 @@ async def judge_script(
     reader: ReadsScripts = read_script,
 ) -> Decision:
     """The rules that need no more of the cluster than its partitions, over a script's text, and over `file`."""
-    reading, _ = await read(context, data, path, arguments=arguments, reader=reader)
+    reading, _ = await read(context, data, path, reader, arguments=arguments)
     real = await project_paths.resolve(context.here, "path", file.path) if file else None
     evaluation = EvaluationContext(
         context.policy,

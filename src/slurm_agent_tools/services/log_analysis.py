@@ -8,9 +8,10 @@ from datetime import timedelta
 import anyio.to_thread
 
 from slurm_agent_tools.diagnosis import lessons
-from slurm_agent_tools.diagnosis.classify import NONE, diagnose
+from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.excerpt import LogText
 from slurm_agent_tools.diagnosis.first_line import first_line
+from slurm_agent_tools.diagnosis.job_facts import NONE
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.insights import job_outcome

@@ -6,15 +6,17 @@ import contextlib
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.request import ScriptReading
-from slurm_agent_tools.scripts.reader import ReadsScripts
-from slurm_agent_tools.scripts.reader import read_script as read_script_text
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.transport.base import NO_FILE, Stat
 from slurm_agent_tools.units import ArraySpec
+
+if TYPE_CHECKING:  # all that reads scripts is megabytes, which a server of waits does without
+    from slurm_agent_tools.scripts.reader import ReadsScripts
 
 
 def check_text(field: str, value: str, *, limit: int = 1000) -> str:
@@ -105,10 +107,10 @@ async def read(
     context: ClusterContext,
     data: bytes,
     path: str,
+    reader: ReadsScripts,
     *,
     arguments: Mapping[str, str] | None = None,
     args: Sequence[str] | None = None,
-    reader: ReadsScripts = read_script_text,
 ) -> tuple[ScriptReading, SlurmUnreachable | None]:
     """The reading; and why its files are those here, where the cluster's could not be read: then nothing may be sent.
 
@@ -144,10 +146,11 @@ class AskedJob:
 async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
     """What a script asks for; without a cluster as far as it can be told. Raises InputError."""
     from slurm_agent_tools.scripts.effective_request import resolve as resolved  # noqa: PLC0415 - for these calls alone
+    from slurm_agent_tools.scripts.reader import read_script as read_text  # noqa: PLC0415 - the same
 
     project_files = await either(context, field, script)
     real, data = await read_script(project_files, field, script, limit=context.policy.policy.sizes.script_bytes)
-    reading, _ = await read(context, data, relative(project_files, real))
+    reading, _ = await read(context, data, relative(project_files, real), read_text)
     partitions = None
     with contextlib.suppress(SlurmError):
         partitions = await context.slurm.partitions()

@@ -21,7 +21,7 @@ from slurm_agent_tools.models.shapes import Blocker, Channel, ResourcesShown
 from slurm_agent_tools.models.submission_answer import Advised, SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.plan import LiveFacts, offered
-from slurm_agent_tools.scripts.reader import LONG, in_turn
+from slurm_agent_tools.scripts.reader import LONG, in_turn, read_script
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
@@ -109,9 +109,8 @@ async def open_request(context: ClusterContext, arguments: SubmitJob, caller: Ca
     project_files = await project_paths.either(context, "script", arguments.script)
     real, data = await project_paths.read_script(project_files, "script", arguments.script, limit=limit)
     options = _sbatch_options(arguments)
-    reading, away = await read(
-        context, data, project_paths.relative(project_files, real), arguments=options, args=arguments.args or ()
-    )
+    shown = project_paths.relative(project_files, real)
+    reading, away = await read(context, data, shown, read_script, arguments=options, args=arguments.args or ())
     key = (
         project_paths.check_text("idempotency_key", arguments.idempotency_key, limit=200)
         if arguments.idempotency_key

@@ -14,6 +14,7 @@ from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
 from slurm_agent_tools.scripts.configs import experiment_config
 from slurm_agent_tools.scripts.configs.checks import config_checks, schema_check
+from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.services.generation import judge_script, refused
@@ -55,7 +56,7 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
         _, data = await project_paths.read_script(project_files, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
         decision = decision_shown(await judge_script(context, data, shown))
         warnings, listed = await input_files.manifest(
-            context.there.files, context.there.root, (await project_paths.read(context, data, shown))[0],
+            context.there.files, context.there.root, (await project_paths.read(context, data, shown, read_script))[0],
             far=context.elsewhere is not None, brief=ask.detail == "brief",
         )  # fmt: skip
         failed, ran = await _dry_run(context, shown)

@@ -88,23 +88,23 @@ async def _ended_or_late(
             told = seconds
             await progress(seconds, ask.timeout_seconds, f"job {job_id}{job_parts.standing(view)}")
 
-    async def wait(job_id: JobId, scope: anyio.CancelScope) -> None:
+    async def wait(job_id: JobId, stop: Callable[[], object]) -> None:
         heard = partial(tell, job_id) if progress is not None else None
         try:
             view = await alert_wait.wait_with_alerts(context, job_id, ask.timeout_seconds, heard)
         except (UnknownJob, AccountingUnreachable) as error:
             unheard[job_id] = error
             if ask.until == "any":
-                scope.cancel()
+                stop()
             return
         except AgentToolsError as error:  # outside of the group it is itself again
             failed.append(error)
-            scope.cancel()
+            stop()
             return
         views[job_id] = view
         late = (context.clock.now() - begun).total_seconds() >= ask.timeout_seconds
         if not late and (ask.until == "any" or not view.over):
-            scope.cancel()
+            stop()
 
     await _for_each(ids, wait)
     if failed:
@@ -113,26 +113,21 @@ async def _ended_or_late(
     return {job_id: views.get(job_id) or await context.watcher.wait(job_id, 0) for job_id in ids}
 
 
-_Wait = Callable[[JobId, anyio.CancelScope], Coroutine[Any, Any, None]]
-
-
-async def _for_each(ids: Sequence[JobId], wait: _Wait) -> None:
-    """Wait for all at once; tasks of their own only where there are several, as hundreds of waits last for hours."""
-    with anyio.CancelScope() as scope:
-        if len(ids) == 1:
-            await wait(ids[0], scope)
-            return
-        async with anyio.create_task_group() as group:
-            for job_id in ids:
-                group.start_soon(wait, job_id, scope)
-
-
-_AT_ONCE = 8
+async def _for_each(
+    ids: Sequence[JobId], wait: Callable[[JobId, Callable[[], object]], Coroutine[Any, Any, None]]
+) -> None:
+    """Wait for all at once; a task of its own for each only where there are several, as hundreds wait for hours."""
+    if len(ids) == 1:
+        await wait(ids[0], bool)  # there is nobody to stop
+        return
+    async with anyio.create_task_group() as group:
+        for job_id in ids:
+            group.start_soon(wait, job_id, group.cancel_scope.cancel)
 
 
 async def _look_at_all(context: ClusterContext, views: Sequence[JobView]) -> list[_Seen]:
     """What there is to see of each, a few at once."""
-    room = anyio.Semaphore(_AT_ONCE)
+    room = anyio.Semaphore(8)
 
     async def look(view: JobView) -> _Seen:
         async with room:
@@ -177,7 +172,7 @@ _AGAIN = " Call wait_for_job again to go on waiting."
 async def _suggested(context: ClusterContext, seen: Sequence[_Seen], until: Literal["any", "all"]) -> int | None:
     """The timeout of the next call; None where nothing goes on that it could wait for."""
     known = await context.db(context.store.accepted, context.owner) if any(one.run for one in seen) else []
-    left: list[float | None] = []
+    left = []
     for one in seen:
         goes_on = jobs.status(one.view) != "finished" and not _stuck(one.view, one.run)
         of_it = [past for past in known if one.run is not None and past.script_path == one.run.script_path]

@@ -25,6 +25,7 @@ from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import LaunchReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
+from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.services import approval, handover, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.store.submissions import Approval
@@ -65,7 +66,7 @@ async def plan(context: ClusterContext, path: str, justification: str | None = N
     """Read and judge a task. Raises InputError for what the policy cannot judge."""
     real, data = await project_paths.read_file(context.here, "task", path, limit=LARGEST)
     task, shown = read_task(data), project_paths.relative(context.here, real)
-    reading, _ = await project_paths.read(context, task.script.encode(), f"{shown}.sh")
+    reading, _ = await project_paths.read(context, task.script.encode(), f"{shown}.sh", read_script)
     evaluation = EvaluationContext(
         context.policy,
         context.project,

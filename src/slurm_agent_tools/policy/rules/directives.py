@@ -104,15 +104,12 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
         "gres-flags": "enforce", "distribution": r"plane|^\s*a", "constraint": r"\*", "prefer": r"\*", "nodelist": "{",
     }  # fmt: skip
     stated = [d for d in request.directives if d.source != "pinned"]
-    refused = [d for d in stated if d.option not in allowed or _takes_more(more.get(d.option), d.value)]
+    takes = [d for d in stated if d.option in more and re.search(more[d.option], d.value or "", re.IGNORECASE)]
+    refused = [d for d in stated if d.option not in allowed or d in takes]
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
     return [_not_allowed(refused, policy.options_by_person)] if refused else []
-
-
-def _takes_more(pattern: str | None, value: str | None) -> bool:
-    return pattern is not None and re.search(pattern, value or "", re.IGNORECASE) is not None
 
 
 def _typed(request: JobRequest) -> list[Judgement]:

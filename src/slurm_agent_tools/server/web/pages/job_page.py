@@ -10,7 +10,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from slurm_agent_tools.diagnosis.classify import NONE, diagnose
+from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.diagnosis.job_facts import NONE
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.insights import gpu_metrics, job_outcome, use_curves
 from slurm_agent_tools.insights.usage import GPUS, amount
