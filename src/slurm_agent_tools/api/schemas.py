@@ -1,12 +1,14 @@
 """JSON schemas of what the tools take and answer, in the plain form that every client understands.
 
-Each is made once, which takes a tenth of a second for all; nobody changes what was handed out.
+A server hands out those that came with the package, each read once; nobody changes what was handed out.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from slurm_agent_tools.models.arguments import ToolArguments
@@ -48,6 +50,22 @@ def replies() -> Mapping[str, type[Reply]]:
         "plan_jobs": plan_answer.PlanReply,
         "get_fleet": fleet_answer.FleetReply,
     }
+
+
+WRITTEN = "assets/tool_schemas.json"
+
+
+@cache
+def written() -> Mapping[str, Mapping[str, Schema]]:
+    """By tool, its `input` and `output` schema as they came with the package.
+
+    To make them anew at a client's first list of tools takes the shapes of all answers: megabytes, of which a server
+    then uses those of a few tools. A test holds the file against what is made here.
+    """
+    found: Mapping[str, Mapping[str, Schema]] = json.loads(
+        resources.files("slurm_agent_tools").joinpath(WRITTEN).read_text(encoding="utf-8")
+    )
+    return found
 
 
 _DEFS = "#/$defs/"

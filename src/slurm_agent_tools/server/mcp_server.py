@@ -347,8 +347,8 @@ def _published(name: str, tool: catalogue.Tool, prefix: str) -> Tool:
         name=name,
         title=tool.title,
         description=_prefixed(tool.description, prefix),
-        input_schema=schemas.input_schema(tool.ask),
-        output_schema=schemas.output_schema(schemas.replies()[tool.name]),
+        input_schema=schemas.written()[tool.name]["input"],
+        output_schema=schemas.written()[tool.name]["output"],
         _meta=chat_views.of_tool(tool.name),
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,
