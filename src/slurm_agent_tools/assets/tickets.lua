@@ -238,6 +238,28 @@ local function over(found, rule, value, most, unit, code, exact)
   refuse(found, rule, string.format("%s %s are %s", as_text(value), unit, how), code)
 end
 
+-- Whether a list of tasks names each of them once, the least first.
+local function ascends(text)
+  local last = -1
+  for item in string.gmatch((string.gsub(string.gsub(text, "%%.*$", ""), "[%[%]]", "")), "[^,]+") do
+    local first, to = string.match(item, "^(%d+)%-?(%d*)")
+    if first == nil or tonumber(first) <= last then return false end
+    last = tonumber(to) or tonumber(first)
+  end
+  return true
+end
+
+-- What may become less than it looks: nodes of which no number is said, GPUs on each of them, and tasks that are named twice.
+local function check_exact(found, get, shape)
+  local _, gpus = gpu_bounds(shape)
+  if EXACT.nodes and shape.nodes ~= shape.most_nodes or EXACT.gpus and shape.gpus ~= gpus then
+    refuse(found, "directives", "a rule of the site speaks of nodes or GPUs; say with --nodes how many nodes there are")
+  end
+  if (EXACT.tasks or EXACT.once) and get("array_inx") and not ascends(get("array_inx")) then
+    refuse(found, "concurrent-jobs", "a rule of the site speaks of tasks; name each task of the array once, the least first")
+  end
+end
+
 local function over_time(found, minutes, most)
   if minutes == nil or minutes >= slurm.INFINITE then minutes = math.huge end
   over(found, "time-limit", minutes, most.time, "minutes", slurm.ESLURM_INVALID_TIME_LIMIT, EXACT.time)
@@ -390,6 +412,7 @@ local function judge_with_ticket(job, most, parts)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes", nil, EXACT.nodes)
   over_time(found, minutes_of(get), most)
+  check_exact(found, get, shape)
   if EXACT.time and get("time_min") then over_time(found, get("time_min"), most) end
   over_whole_nodes(found, get("shared"), most)
   over_reservation(found, job)
@@ -469,7 +492,8 @@ local function judge_change_with_ticket(job, record, most, parts)
   if job.dependency ~= nil then other_dependency(found, job.dependency, most) end
   if stated(job, "array_inx") ~= nil then
     local throttle = new_throttle(job)
-    over(found, "concurrent-jobs", math.min(throttle > 0 and throttle or math.huge, most.tasks), most.once, "tasks at once")
+    local at_once = math.min(throttle > 0 and throttle or math.huge, most.tasks)
+    over(found, "concurrent-jobs", at_once, most.once, "tasks at once", nil, EXACT.once)
   end
   return found
 end

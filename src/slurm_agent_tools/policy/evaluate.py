@@ -286,6 +286,17 @@ def harsher_verdict(first: Decision, second: Decision) -> bool:
     return _SEVERITY.index(first.verdict) > _SEVERITY.index(second.verdict)
 
 
+def harsher_of_each(decision: Decision, other: Decision) -> Decision:
+    """The first decision, with the other's answer of each rule that is more severe there."""
+
+    def severity(one: RuleDecision) -> int:
+        return _SEVERITY.index(_VERDICTS.get(one.outcome, "allow"))
+
+    answers = {one.id: one for one in other.rules}
+    rules = tuple(max((one, answers.get(one.id, one)), key=severity) for one in decision.rules)
+    return replace(decision, rules=rules, verdict=max(decision.verdict, other.verdict, key=_SEVERITY.index))
+
+
 def for_person(result: RuleDecision) -> bool:
     """Whether a person who agrees to a plan agrees to this: what needs one, and that nothing of it was tried before.
 

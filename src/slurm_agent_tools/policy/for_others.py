@@ -18,7 +18,7 @@ from slurm_agent_tools.policy.evaluate import RULES, format_result
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import Example, Rule
-from slurm_agent_tools.policy.site_rules import HELD_EXACTLY
+from slurm_agent_tools.policy.site_rules import held_exactly
 from slurm_agent_tools.units import format_duration, format_memory
 
 _MIB = 2**20
@@ -114,7 +114,7 @@ def job_submit_lua(loaded: LoadedPolicy, site: Site | None = None) -> str:
     limits = _limits(loaded.policy.limits, "justify" if site.tickets is None else "free")
     parts = [
         _HEAD.format(title=title, digest=loaded.sha256, holds=holds),
-        *_settings(site, _exact(loaded)),
+        *_settings(site, held_exactly(loaded.expressions)),
         "",
         *limits,
     ]
@@ -158,12 +158,6 @@ def _settings(site: Site, exact: Sequence[str]) -> list[str]:
         f"local DEFAULT_CPUS_PER_GPU = {0 if cpus is None else _positive('default_cpus_per_gpu', cpus)}",
         *(() if site.tickets is None else _ticket_settings(site, site.tickets, exact)),
     ]
-
-
-def _exact(loaded: LoadedPolicy) -> list[str]:
-    """What rules of the site's own speak of, in the words of a ticket: such a rule may be against less of it."""
-    named = {name for rule in loaded.expressions for name in rule.names}
-    return [word for name, word in HELD_EXACTLY.items() if name in named]
 
 
 def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str]) -> list[str]:

@@ -73,6 +73,12 @@ def compile_rules(rules: Sequence[SiteRule]) -> tuple[Expression, ...]:
     return tuple(_compiled(rule) for rule in rules)
 
 
+def held_exactly(expressions: Sequence[Expression]) -> list[str]:
+    """What these rules speak of, in the words of a ticket: such a rule may be against less of it as well."""
+    named = {name for one in expressions for name in one.names}
+    return [word for name, word in HELD_EXACTLY.items() if name in named]
+
+
 def _compiled(rule: SiteRule) -> Expression:
     cel = _library(rule)
     kinds = {"LIST": cel.Type.List(cel.Type.STRING)}

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.errors import InputError
@@ -35,7 +35,7 @@ from slurm_agent_tools.models.submission_ticket import (
     SubmissionTicket,
     parse_claim,
 )
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_verdict
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_of_each, harsher_verdict
 from slurm_agent_tools.policy.plan import one_node_pin
 from slurm_agent_tools.scripts.effective_request import named, resolve
 from slurm_agent_tools.units import UNLIMITED
@@ -56,10 +56,12 @@ _PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
 def ceilings(
     request: JobRequest, *, uid: int, expires: int, account: str | None = None, threads_per_core: int = 1,
     most_gpus_per_node: int | None = None, default_cpus_per_gpu: int | None = None, slurm: str = "",
+    exact: Collection[str] = (),
 ) -> Ceilings:  # fmt: skip
     """What the request takes at most, pins included, as the plugin counts it for a site with these nodes.
 
-    `slurm`: its version, as in 22.05.8, where it is known. Raises InputError for one that no ticket can be for.
+    `slurm`: its version, as in 22.05.8, where it is known. `exact`: what site_rules.held_exactly tells.
+    Raises InputError for one that no ticket can be for.
     """
     anywhere = Partition(
         name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
@@ -81,6 +83,10 @@ def ceilings(
     worst = replace(anywhere, gpus_per_node_min=shape.fewest_gpus)
     numbers = resolve(replace(request, partition=None), {worst.name: worst})
     seconds = numbers.time_limit_seconds or 0
+    fewer_gpus = shape.gpus != (numbers.gpus or 0)
+    if ("nodes" in exact and shape.nodes != shape.most_nodes) or ("gpus" in exact and fewer_gpus):
+        hint = "Write #SBATCH --nodes with one number."
+        raise InputError("nodes", None, "are not told, and a rule of the site speaks of them or of GPUs", hint=hint)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))
@@ -261,7 +267,10 @@ def _at_most(
     ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext,
     decision: Decision,
 ) -> Decision | None:  # fmt: skip
-    """The decision on the most that the ticket lets; the same one where that is no more, None where none is for it."""
+    """The decision on the most that the ticket lets, and on the request itself where a rule is more severe on that.
+
+    The same one where the most is no more; None where no ticket is for it.
+    """
     offered = named(decision.request, _offered(context))
     try:
         most = _most(decision.resources, ceilings_of(decision.request), offered)
@@ -269,7 +278,7 @@ def _at_most(
         return None
     if most == decision.resources:
         return decision
-    return evaluate(script, replace(context, numbers=most, pinned=decision.pinned))
+    return harsher_of_each(evaluate(script, replace(context, numbers=most, pinned=decision.pinned)), decision)
 
 
 def _most(counted: Resources, allowed: Ceilings, offered: Sequence[Partition]) -> Resources:

@@ -93,6 +93,19 @@ def test_a_ticket_that_lets_more_in_another_shape_needs_a_person(limits: dict[st
     assert "A ticket holds numbers" in told.message
 
 
+@pytest.mark.parametrize(("level", "verdict"), [("deny", "deny"), ("approve", "approve")])
+def test_a_rule_against_the_request_itself_counts_where_its_ticket_lets_more(level: str, verdict: str):
+    """The most that the ticket lets passed the rule, and only that was asked about."""
+    pytest.importorskip("cel_expr_python")
+    rule = {"id": "own", "when": "job.nodes == 1", "level": level, "message": "Too few.", "remedy": "Ask for two."}
+    loaded = load(yaml.safe_dump(yaml.safe_load(shipped()) | {"site_rules": [rule]}).encode())
+    script = reading(*["--partition=cpu", "--ntasks=2", "--mem=1G", "--time=10"])
+    assert given(script.request).nodes == 2
+    made = decided(script, loaded)
+    assert (by_itself(script, loaded).verdict, made.verdict) == (verdict, verdict)
+    assert [one.id for one in made.rules if one.outcome == level] == ["own"]
+
+
 @pytest.mark.parametrize(
     "directives",
     [

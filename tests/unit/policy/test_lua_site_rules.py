@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,12 @@ from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admi
 from tests.unit.policy.test_lua_counts import FITS
 from tests.unit.policy.test_policy_edges import site
 
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, job_submit_lua
+from slurm_agent_tools.scripts.directive_lines import words_to_directives
+from slurm_agent_tools.scripts.effective_request import effective
 
 pytest.importorskip("cel_expr_python")
 
@@ -53,6 +58,34 @@ def test_of_what_a_site_rule_speaks_a_job_has_as_much_as_was_judged(
     assert told(strict, **fewer) == f"{reason} than its ticket says, and a rule of the site speaks of them"
 
 
+@pytest.mark.parametrize(
+    ("condition", "open_ended", "part"),
+    [
+        ("job.nodes == 1", {"min_nodes": None, "max_nodes": None}, "say with --nodes how many nodes there are"),
+        ("job.nodes == 1", {"min_nodes": 1, "tres_per_job": None}, "say with --nodes how many nodes there are"),
+        (
+            "job.gpus == 1",
+            {"tres_per_job": None, "tres_per_node": "gres:gpu:1", "min_nodes": None, "max_nodes": None},
+            "say with --nodes how many nodes there are",
+        ),
+        ("job.array_tasks < 4", {"array_inx": "0,0,0,0%2"}, "name each task of the array once"),
+        ("job.array_concurrency < 2", {"array_inx": "[2-3,0-1]%2"}, "name each task of the array once"),
+    ],
+)
+def test_what_slurm_may_make_less_is_told(condition: str, open_ended: dict[str, object], part: str):
+    """A ticket for two nodes was spent without --nodes, and both tasks came on one."""
+    assert part in told(plugin(condition), **open_ended)
+    assert told(plugin("job.cpus > 100"), **open_ended) == ""
+    assert told(plugin(condition), array_inx="[0-2,3]%2") == ""
+
+
+def test_a_request_of_which_slurm_may_make_less_is_told_where_its_ticket_would_be_made():
+    request = effective(words_to_directives(["--ntasks=2", "--mem=1G", "--time=5"], "argument"))
+    for exact, fine in (((), True), (("time",), True), (("gpus",), True), (("nodes",), False)):
+        with nullcontext() if fine else pytest.raises(InputError, match="nodes are not told"):
+            tickets.ceilings(request, uid=1, expires=2, exact=exact)
+
+
 def test_without_such_a_limit_a_job_with_one_has_less():
     open_ended = replace(JUDGED, time_limit=None)
     reason = "60 minutes are fewer than its ticket says, and a rule of the site speaks of them"
@@ -66,7 +99,9 @@ def test_neither_does_a_change_make_it_less():
         "min_cpus": 2, "min_nodes": 2, "max_nodes": 2, "tres_per_job": "gres:gpu:2", "min_mem_per_node": 1024,
         "time_limit": 60, "admin_comment": ticket,
     }  # fmt: skip
-    calls = [change(USER, record, **one) for one in ({"tres_per_job": "gres:gpu:1"}, {"time_limit": 5})]
-    assert admitted(plugin("job.cpus > 100"), *calls) == [True, True]
-    assert admitted(plugin("job.gpus == 1"), *calls) == [False, True]
-    assert admitted(plugin('job.time_limit < duration("1m")'), *calls) == [True, False]
+    changes: list[dict[str, object]] = [{"tres_per_job": "gres:gpu:1"}, {"time_limit": 5}, {"array_inx": "%1"}]
+    calls = [change(USER, record, **one) for one in changes]
+    assert admitted(plugin("job.cpus > 100"), *calls) == [True, True, True]
+    assert admitted(plugin("job.gpus == 1"), *calls) == [False, True, True]
+    assert admitted(plugin('job.time_limit < duration("1m")'), *calls) == [True, False, True]
+    assert admitted(plugin("job.array_concurrency == 1"), *calls) == [True, True, False]

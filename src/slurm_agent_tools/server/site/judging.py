@@ -21,6 +21,7 @@ from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.plan import LiveFacts
+from slurm_agent_tools.policy.site_rules import held_exactly
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.ticket_issuer import TicketFate, TicketIssuer
 from slurm_agent_tools.server.site.user_records import UserRecords
@@ -178,6 +179,7 @@ class SiteJudgement:
             most_gpus_per_node=self._config.most_gpus_per_node,
             default_cpus_per_gpu=self._config.default_cpus_per_gpu,
             slurm=self._slurm,
+            exact=held_exactly(self._context.policy.expressions),
         )
 
     async def settle(self, token: str) -> None:
