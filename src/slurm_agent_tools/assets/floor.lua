@@ -156,7 +156,9 @@ local function count_nodes(text)
   return total
 end
 
--- Whether a list names a node twice; it is one that was counted.
+-- Whether a list names a node twice; it is one that was counted. Of names that are longer than those of machines Lua 5.1 takes
+-- seconds to tell thousands apart.
+local LONGEST_NAME = 64
 local function names_twice(text)
   local seen = {}
   local function add(name)
@@ -166,6 +168,7 @@ local function names_twice(text)
       seen[name] = true
       return before
     end
+    if #head + #tail > LONGEST_NAME then error("a name in the list of nodes is longer than " .. LONGEST_NAME .. " letters") end
     local twice = false
     for range in string.gmatch(ranges, "[^;]+") do
       local first, last, width = range_of(range)

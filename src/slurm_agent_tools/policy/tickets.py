@@ -87,6 +87,9 @@ def ceilings(
     if ("nodes" in exact and shape.nodes != shape.most_nodes) or ("gpus" in exact and fewer_gpus):
         hint = "Write #SBATCH --nodes with one number."
         raise InputError("nodes", None, "are not told, and a rule of the site speaks of them or of GPUs", hint=hint)
+    if "time" in exact and request.time_min is not None:
+        hint = "Leave #SBATCH --time-min out."
+        raise InputError("time-min", None, "may make the time less, and a rule of the site speaks of it", hint=hint)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))

@@ -84,6 +84,10 @@ def test_a_request_of_which_slurm_may_make_less_is_told_where_its_ticket_would_b
     for exact, fine in (((), True), (("time",), True), (("gpus",), True), (("nodes",), False)):
         with nullcontext() if fine else pytest.raises(InputError, match="nodes are not told"):
             tickets.ceilings(request, uid=1, expires=2, exact=exact)
+    shorter = effective(words_to_directives(["--mem=1G", "--time=5", "--time-min=1"], "argument"))
+    tickets.ceilings(shorter, uid=1, expires=2, exact=("nodes",))
+    with pytest.raises(InputError, match="time-min"):
+        tickets.ceilings(shorter, uid=1, expires=2, exact=("time",))
 
 
 def test_without_such_a_limit_a_job_with_one_has_less():

@@ -168,6 +168,14 @@ def test_a_list_names_no_node_twice(nodes: str, fine: bool):
     assert admitted(plugin(), change(USER, four, req_nodes=nodes)) == [fine]
 
 
+def test_long_names_of_nodes_are_not_told_apart():
+    """5000 names of 60,000 letters took more than 15 seconds, in which nobody else is answered."""
+    assert "is longer than 64 letters" in told(req_nodes=f"{'a' * 60_000}[1-5000]")
+    assert "is longer than 64 letters" in told(req_nodes=f"{'a' * 65}[1-2]")
+    assert "is longer than 64 letters" in told(req_nodes=f"a[1-2]{'b' * 60}[1-2]")
+    assert told(req_nodes=f"{'a' * 64}[1-2]") == ""
+
+
 @pytest.mark.parametrize("program", lua_host.PROGRAMS)
 @pytest.mark.parametrize("number", [2**53, 2**63 - 1, "9" * 40, "0" * 16])
 def test_numbers_of_nodes_that_lua_cannot_count_are_refused(number: object, program: str):
