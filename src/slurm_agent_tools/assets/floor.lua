@@ -156,9 +156,7 @@ local function count_nodes(text)
   return total
 end
 
--- Whether a list names a node twice; it is one that was counted. Of names that are longer than those of machines Lua 5.1 takes
--- seconds to tell thousands apart.
-local LONGEST_NAME = 64
+-- Whether a list names a node twice; it is one that was counted.
 local function names_twice(text)
   local seen = {}
   local function add(name)
@@ -168,7 +166,6 @@ local function names_twice(text)
       seen[name] = true
       return before
     end
-    if #head + #tail > LONGEST_NAME then error("a name in the list of nodes is longer than " .. LONGEST_NAME .. " letters") end
     local twice = false
     for range in string.gmatch(ranges, "[^;]+") do
       local first, last, width = range_of(range)
@@ -985,6 +982,7 @@ end
 -- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before. For
 -- brackets it takes the square of the time, and of many the slurmctld of 22.05 and 24.11 ends (measured).
 local MOST_NAMES, MOST_BRACKETS, MOST_IN_A_SECOND, MOST_LETTERS = 5000, 200, 20000, 2 ^ 20
+local LONGEST_NAME = 64 -- of a machine: thousands that are longer fill the controller's log, and Lua 5.1 does not tell them apart
 local lately = {}
 
 -- What a user sent in this second: names of nodes, and letters of texts that were too long, beyond which none is read.
@@ -995,12 +993,21 @@ local function of_this_second(uid)
   return lately[uid]
 end
 
+-- Whether a name in a list, without its numbers in brackets, is longer than that of a machine.
+local function has_long_name(text)
+  for name in string.gmatch((string.gsub(text, "%[[^%[%]]*%]", "")), "[^,%s]+") do
+    if #name > LONGEST_NAME then return true end
+  end
+  return false
+end
+
 local function too_many_names(sent, text)
   if sent.names > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
   local _, brackets = string.gsub(text, "%[", "")
   local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
   if brackets <= MOST_BRACKETS and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
   sent.names = sent.names + many
+  if has_long_name(text) then return string.format("has a name longer than %d letters", LONGEST_NAME) end
   return brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS)
     or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
