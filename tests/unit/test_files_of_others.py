@@ -345,6 +345,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "policy/policy_files.py": "writes the record of trust",
     "server/web/dashboard_app.py": "listed files of the package",
     "policy/loading.py": "the policy in the package", "policy/for_others.py": "a template in the package",
+    "api/schemas.py": "the schemas in the package",
     "diagnosis/signatures.py": "the signatures in the package", "cli/commands/init_command.py": "assets in the package",
     "cli/commands/policy_show.py": "writes a new file", "cli/commands/backends_command.py": "writes a new file",
     "backends/page_templates.py": "the templates in the package", "settings/workstation_place.py": "our own record", "settings/devcluster_place.py": "/proc, our own record", "cli/terminal.py": "the terminal", "store/enrolled_passkeys.py": "writes a draft",
