@@ -227,6 +227,7 @@ local function counted(get)
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
   shape.sockets = positive(get("sockets_per_node")) or 1
+  shape.of_job_alone = shape.of_job and not (shape.of_node or shape.of_task or shape.of_socket)
   shape.layout = get("sockets_per_node") or get("cores_per_socket") or get("threads_per_core")
 
   local gpus = shape.of_job or math.max(
@@ -337,7 +338,7 @@ end
 -- CPUs of GPUs of the job that lie unevenly: 24.11 and 26.05 give each node those of the node with the most GPUs (measured).
 local function uneven_cpus(shape, gpus)
   local first, last = math.max(shape.nodes, 2), math.min(shape.most_nodes, gpus)
-  if not shape.of_job or shape.of_node or shape.of_task or shape.of_socket or first > last then return 0 end
+  if not shape.of_job_alone or first > last then return 0 end
   local most = 0 -- nodes times the GPUs of the fullest one: largest where these are as many, or where it is full
   for _, nodes in ipairs({ first, math.floor((gpus + 1) / 2), gpus + 1 - MOST_GPUS_PER_NODE, last }) do
     nodes = math.min(math.max(nodes, first), last)
@@ -578,9 +579,8 @@ local function check_together(found, get, shape)
   if get("max_mem_per_cpu") and of_gpus(get("mem_per_tres")) and not positive(get("min_mem_per_node")) then -- 22.05
     refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
-  local somewhere = shape.of_job and not (shape.of_node or shape.of_task or shape.of_socket)
   local all_on_one = shape.tasks_per_gpu or OF_22_05 and shape.cpus_per_gpu > 0 -- with --overcommit
-  local bare_nodes = somewhere and (all_on_one and shape.nodes > 1 or shape.gpus < shape.nodes)
+  local bare_nodes = shape.of_job_alone and (all_on_one and shape.nodes > 1 or shape.gpus < shape.nodes)
   if bare_nodes and of_gpus(get("mem_per_tres")) then -- 22.05: a node without a GPU has no limit of memory
     refuse(found, "memory-per-gpu", "memory of each GPU bounds nothing on a node without one; ask with --gpus-per-node")
   end

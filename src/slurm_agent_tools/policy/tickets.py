@@ -68,8 +68,9 @@ def ceilings(
         gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
     _no_ticket_for(request, anywhere)
+    asked = with_cpus_of_gpus(request, anywhere)
     if slurm.startswith("22.05"):
-        _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
+        _no_ticket_of_22_05(asked)
     if request.time_limit is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
@@ -100,10 +101,7 @@ def ceilings(
         memory_per_node=node,
         memory_per_gpu=_mebibytes(numbers.memory_per_gpu_bytes),
         gpus=gpus,
-        cpus=max(
-            numbers.cpus or 1,
-            _uneven_cpus(with_cpus_of_gpus(request, anywhere), gpus, shape, most_gpus_per_node or gpus),
-        ),
+        cpus=max(numbers.cpus or 1, _uneven_cpus(asked, gpus, shape, most_gpus_per_node or gpus)),
         nodes=shape.most_nodes,
         array_tasks=1 if array is None else array.count,
         array_at_once=1 if array is None else array.concurrency,
