@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from tests.system.faces import Place
 from tests.system.spelling import Asked, requests, sized
 
-from slurm_agent_tools.models.geometry import geometry, has_idle_tasks, layout, listed_nodes
+from slurm_agent_tools.models.geometry import geometry, has_idle_tasks, layout
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Evidence, JobRequest
+from slurm_agent_tools.models.sbatch_options import listed_nodes
 from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.scripts.directive_lines import read_directives, words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve

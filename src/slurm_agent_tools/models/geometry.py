@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 from slurm_agent_tools.models import sbatch_options
@@ -142,15 +141,23 @@ def more_together(
     held = (request.ntasks_per_gpu or 0) * (request.gpus_per_node or 0) * (request.nodes or 1)
     if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
         yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
-    alone = request.gpus and not (request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket)
+    alone = gpus_of_job_alone(request)
     bare = (request.ntasks_per_gpu and _nodes(request) > 1) or (request.gpus or 0) < _nodes(request, named=False)
     if alone and bare and request.memory_per_gpu:  # 22.05: a node without a GPU has no limit of memory
         yield ("mem-per-gpu", "gpus"), "bound nothing on a node without a GPU", "ask with --gpus-per-node"
+    places = (request.ntasks_per_node or 0) * (request.nodes_max or 0)
+    if alone and asked.cpus_per_gpu and 0 < places < (request.ntasks or 0):  # 26.05, with --distribution=plane
+        yield ("ntasks", "ntasks-per-node"), "are more tasks than have a place, and CPUs go with GPUs", "leave one out"
     yield from _tasks_with_gpus(request, named=bool(gpus))
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05
         yield ("deadline", "dependency"), "end the job while another one runs whose place it keeps", "leave one out"
+
+
+def gpus_of_job_alone(request: JobRequest) -> bool:
+    """Whether nothing but --gpus says how many GPUs there are, which then lie on the nodes as Slurm likes."""
+    return bool(request.gpus) and not (request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket)
 
 
 def _tasks_with_gpus(request: JobRequest, *, named: bool) -> Iterator[tuple[tuple[str, ...], str, str]]:
@@ -204,7 +211,7 @@ def _nodes(request: JobRequest, *, named: bool = True) -> int:
     Without -N also tasks / tasks per node: 22.05 shows these nodes only once the job has them, later versions at once.
     """
     listed = request.find("nodelist") if named else ()
-    fewest = max(request.nodes or 1, listed_nodes(listed[-1].value or "") if listed else 1)
+    fewest = max(request.nodes or 1, sbatch_options.listed_nodes(listed[-1].value or "") if listed else 1)
     if request.nodes is None and request.ntasks and request.ntasks_per_node:
         fewest = max(fewest, -(-request.ntasks // request.ntasks_per_node))
     if request.gpus and request.gpus_per_node:
@@ -216,32 +223,6 @@ def _nodes(request: JobRequest, *, named: bool = True) -> int:
 def has_idle_tasks(request: JobRequest, nodes: int) -> bool:
     """Whether so many nodes have place for more tasks than -n says: Slurm allocates for these too (measured)."""
     return request.ntasks is not None and request.ntasks < (request.ntasks_per_node or 0) * nodes
-
-
-@lru_cache(maxsize=16)
-def listed_nodes(text: str) -> int:
-    """How many nodes `a,b[1-3,7]` names; 1 where it cannot be told. A list is counted once, for all partitions."""
-    total = 0
-    depth, start = 0, 0
-    items = []
-    for position, sign in enumerate(f"{text},"):
-        depth += (sign == "[") - (sign == "]")
-        if sign == "," and depth == 0:
-            items.append(text[start:position])
-            start = position + 1
-    try:
-        for item in filter(None, items):
-            total += prod(_ranges(part.split("]")[0]) for part in item.split("[")[1:])
-    except ValueError:  # a number of thousands of digits
-        return UNBOUNDED
-    return max(total, 1)
-
-
-def _ranges(text: str) -> int:
-    ends = [part.partition("-") for part in text.split(",")]
-    return sum(
-        max(1, int(last) - int(first) + 1) if first.isdecimal() and last.isdecimal() else 1 for first, _, last in ends
-    )
 
 
 def _tasks(request: JobRequest, nodes: int) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from math import prod
 from typing import Literal
 
 from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_time_limit
@@ -285,6 +286,35 @@ def node_list(text: str) -> str:
     if "/" in text:
         raise ValueError(f"names a file of nodes, which was not checked: {text!r} (write the nodes' names)")
     return text
+
+
+_UNCOUNTED = 10**9
+
+
+@lru_cache(maxsize=16)
+def listed_nodes(text: str) -> int:
+    """How many nodes `a,b[1-3,7]` names; 1 where it cannot be told. A list is counted once, for all partitions."""
+    total = 0
+    depth, start = 0, 0
+    items = []
+    for position, sign in enumerate(f"{text},"):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth == 0:
+            items.append(text[start:position])
+            start = position + 1
+    try:
+        for item in filter(None, items):
+            total += prod(_ranges(part.split("]")[0]) for part in item.split("[")[1:])
+    except ValueError:  # a number of thousands of digits
+        return _UNCOUNTED
+    return max(total, 1)
+
+
+def _ranges(text: str) -> int:
+    ends = [part.partition("-") for part in text.split(",")]
+    return sum(
+        max(1, int(last) - int(first) + 1) if first.isdecimal() and last.isdecimal() else 1 for first, _, last in ends
+    )
 
 
 def gpus(text: str) -> int:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.decision import Decision, RuleDecision
-from slurm_agent_tools.models.geometry import LAYOUT, layout, listed_nodes
+from slurm_agent_tools.models.geometry import LAYOUT, layout
 from slurm_agent_tools.models.request import Directive, JobRequest
 
 Shown = Mapping[str, str]
@@ -118,8 +118,8 @@ def _same_nodes(request: JobRequest, _: str, seen: str) -> bool:
 
 def _same_list(request: JobRequest, text: str, seen: str) -> bool:
     """sbatch drops nodes from the list for which there is no task."""
-    if request.ntasks is not None and request.ntasks < listed_nodes(text):
-        return listed_nodes(seen) == request.ntasks
+    if request.ntasks is not None and request.ntasks < sbatch_options.listed_nodes(text):
+        return sbatch_options.listed_nodes(seen) == request.ntasks
     return text == seen
 
 

@@ -18,6 +18,7 @@ from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.geometry import (
     Geometry,
     geometry,
+    gpus_of_job_alone,
     is_ranged,
     layout,
     more_together,
@@ -71,26 +72,13 @@ def ceilings(
     asked = with_cpus_of_gpus(request, anywhere)
     if slurm.startswith("22.05"):
         _no_ticket_of_22_05(asked)
-    if request.time_limit is None:
-        raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
-    stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
-    if all(size is None for size in stated):
-        raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
-    if request.find("exclusive") and request.memory_per_node is None:  # as over_shares of the plugin
-        hint = "Write #SBATCH --mem."
-        raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
+    _check_stated(request)
     shape = geometry(request, anywhere)
     # Counted alike wherever it may run; memory of a whole node by the GPUs that are asked for, as in the plugin.
     worst = replace(anywhere, gpus_per_node_min=shape.fewest_gpus)
     numbers = resolve(replace(request, partition=None), {worst.name: worst})
     seconds = numbers.time_limit_seconds or 0
-    fewer_gpus = shape.gpus != (numbers.gpus or 0)
-    if ("nodes" in exact and shape.nodes != shape.most_nodes) or ("gpus" in exact and fewer_gpus):
-        hint = "Write #SBATCH --nodes with one number."
-        raise InputError("nodes", None, "are not told, and a rule of the site speaks of them or of GPUs", hint=hint)
-    if "time" in exact and request.time_min is not None:
-        hint = "Leave #SBATCH --time-min out."
-        raise InputError("time-min", None, "may make the time less, and a rule of the site speaks of it", hint=hint)
+    _check_exact(request, shape, numbers, exact)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))
@@ -116,10 +104,33 @@ def ceilings(
     )
 
 
+def _check_stated(request: JobRequest) -> None:
+    """Raises InputError where time or memory is left to the site, whose numbers a ticket cannot know."""
+    if request.time_limit is None:
+        raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
+    stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)
+    if all(size is None for size in stated):
+        raise InputError("memory", None, "is not stated", hint="Write #SBATCH --mem.")
+    if request.find("exclusive") and request.memory_per_node is None:  # as over_shares of the plugin
+        hint = "Write #SBATCH --mem."
+        raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
+
+
+def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact: Collection[str]) -> None:
+    """Raises InputError where Slurm may give less of something than is counted, and a rule of the site speaks of it."""
+    fewer_gpus = shape.gpus != (numbers.gpus or 0)
+    if ("nodes" in exact and shape.nodes != shape.most_nodes) or ("gpus" in exact and fewer_gpus):
+        hint = "Write #SBATCH --nodes with one number."
+        raise InputError("nodes", None, "are not told, and a rule of the site speaks of them or of GPUs", hint=hint)
+    if "time" in exact and request.time_min is not None:
+        hint = "Leave #SBATCH --time-min out."
+        raise InputError("time-min", None, "may make the time less, and a rule of the site speaks of it", hint=hint)
+
+
 def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> int:
     """CPUs of GPUs that lie unevenly: 24.11 and 26.05 give each node those of the node with the most (measured)."""
     first, last = max(shape.nodes, 2), min(shape.most_nodes, gpus)
-    if not request.gpus or request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket or first > last:
+    if first > last or not gpus_of_job_alone(request):
         return 0
     # Nodes times the GPUs of the fullest one: largest where these are as many, or where it is full.
     tried = (min(max(nodes, first), last) for nodes in (first, (gpus + 1) // 2, gpus + 1 - most, last))
@@ -166,14 +177,8 @@ def _no_ticket_of_22_05(request: JobRequest) -> None:
     if of_task and max(request.cpus_per_task or 1, of_task * (request.cpus_per_gpu or 0)) > 1:
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
-    others = request.gpus_per_node or of_task or request.gpus_per_socket
-    if (
-        request.gpus
-        and request.cpus_per_gpu
-        and request.memory_per_gpu
-        and not others
-        and geometry(request, None).nodes > 1
-    ):
+    by_gpu = request.cpus_per_gpu and request.memory_per_gpu and gpus_of_job_alone(request)
+    if by_gpu and geometry(request, None).nodes > 1:
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError("mem-per-gpu", None, "bounds nothing on a node without a GPU, and one may have all", hint=hint)
 

@@ -12,7 +12,6 @@ from slurm_agent_tools.models.geometry import (
     geometry,
     has_idle_tasks,
     layout,
-    listed_nodes,
     number,
     with_cpus_of_gpus,
 )
@@ -149,7 +148,7 @@ def _values(directive: Directive, last: Mapping[str, Directive], *, of_gres: boo
         return _per_task(text, last)
     if option in _CHECKED:
         _CHECKED[option](text)
-    if option in {"nodelist", "exclude"} and listed_nodes(text) > _MOST_NODES:
+    if option in {"nodelist", "exclude"} and sbatch_options.listed_nodes(text) > _MOST_NODES:
         raise ValueError(f"names more than {_MOST_NODES} nodes: {text[:40]!r}... (name fewer, each once)")
     if option not in _READ:
         return {}

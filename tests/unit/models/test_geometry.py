@@ -47,6 +47,10 @@ def asked(words: str) -> JobRequest:
         ("--ntasks=8 --ntasks-per-node=4 --nodes=2 --gpus-per-task=1", []),
         ("--ntasks-per-node=4 --nodes=2 --gpus-per-task=1", []),
         ("--ntasks=7 --ntasks-per-node=4", []),
+        ("--ntasks=3 --ntasks-per-node=1 --nodes=2 --gpus=2 --cpus-per-gpu=3", ["ntasks", "ntasks-per-node"]),
+        ("--ntasks=3 --ntasks-per-node=1 --nodes=3 --gpus=2 --cpus-per-gpu=3", []),
+        ("--ntasks=3 --ntasks-per-node=1 --nodes=2 --gpus=2", []),
+        ("--ntasks=3 --ntasks-per-node=1 --gpus=2 --cpus-per-gpu=3", []),
         ("--ntasks=1 --ntasks-per-gpu=3 --gpus=1", []),
     ],
 )

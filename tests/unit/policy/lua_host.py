@@ -15,6 +15,9 @@ VARIANTS = (("lua5.1", "a table"), ("lua5.1", "bit"), ("lua5.2", "bit32"), ("lua
             ("lua5.4", "operators"), ("luajit", "bit"))  # fmt: skip
 """Each Lua that Debian packages, with each arithmetic that it may have: that of 5.1 with and without lua-bitop."""
 
+LATER = "slurm.ESLURM_INVALID_NODE_NAME = 2007 "
+"""In front of a plugin: a Slurm later than 22.05."""
+
 HOST = """
 local told = {}
 slurm = {

@@ -35,8 +35,10 @@ def _has_no_ticket(made: Options) -> bool:
         if one.tasks != nodes * one.on_node:
             return True
     nodes = one.low or (-(-one.tasks // one.on_node) if one.on_node else 1)
-    somewhere = "mem-per-gpu" in made and one.gpus and not (one.of_node or one.of_task) and nodes > 1
-    if somewhere and (one.of_gpu or one.gpus < nodes):
+    somewhere = one.gpus and not (one.of_node or one.of_task)
+    if somewhere and "mem-per-gpu" in made and nodes > 1 and (one.of_gpu or one.gpus < nodes):
+        return True
+    if somewhere and (one.cpus_of_gpu or not one.cpus) and one.fixed and 0 < one.low * one.on_node < one.tasks:
         return True
     return one.ranged and (one.gpus or one.of_node or one.of_task or one.of_gpu) > 0
 

@@ -14,9 +14,6 @@ from tests.unit.policy.test_lua_measured import counted
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy.for_others import Site, TicketSource
 
-LATER = "slurm.ESLURM_INVALID_NODE_NAME = 2007 "
-"""In front of a plugin: a Slurm later than 22.05."""
-
 MUCH = SMALL | {"min_mem_per_node": 32768, "min_nodes": 1, "max_nodes": 1}
 SOURCES = pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
 
@@ -55,7 +52,7 @@ def test_what_slurm_passes_over_is_no_gpu(source: TicketSource | None, field: st
     ]
     calls = [submission(USER, **MUCH, **{field: word}) for word in words]
     assert admitted(plugin(source), *calls) == [True, *[False] * 7]
-    assert admitted(LATER + plugin(source), *calls) == [True, True, True, True, True, True, False, False]
+    assert admitted(lua_host.LATER + plugin(source), *calls) == [True, True, True, True, True, True, False, False]
 
 
 @SOURCES
@@ -125,7 +122,7 @@ def test_memory_with_gpus_of_tasks_is_refused_where_memory_brings_cpus(source: T
     few = {"min_mem_per_node": 1024, "pn_min_memory": 1024}
     asked = [("mmc", node), ("mmc", gpu), ("mmc", few), ("gpu", node), ("gpu,mmc", node), ("gpu", gpu)]
     calls = [submission(USER, **job, **memory, partition=name) for name, memory in asked]
-    later = f"{LATER}{plugin(source)}"  # 22.05 is given no GPUs of tasks with several CPUs at all
+    later = f"{lua_host.LATER}{plugin(source)}"  # 22.05 is given no GPUs of tasks with several CPUs at all
     told = ask(later, [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)
     assert [one.code == 0 for one in told] == [False, False, True, True, False, True]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(limits)}", *calls], silent=1)

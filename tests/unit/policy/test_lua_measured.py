@@ -54,7 +54,7 @@ def test_of_more_nodes_in_a_list_than_are_asked_for_one_may_hold_all_tasks():
 
 def of(sign: str, text: str) -> str:
     """The plugin in a Slurm that writes `gres:gpu`, as 22.05 does, or `gres/gpu` as 24.11."""
-    return text if sign == ":" else f"slurm.ESLURM_INVALID_NODE_NAME = 2007 {text}"
+    return text if sign == ":" else f"{lua_host.LATER}{text}"
 
 
 @pytest.mark.parametrize("sign", [":", "/"])

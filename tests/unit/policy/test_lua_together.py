@@ -60,9 +60,13 @@ from slurm_agent_tools.policy.loading import load, shipped
             {"tres_per_task": "gres:gpu:1", "num_tasks": 4, "min_cpus": 4, "ntasks_per_node": 2, "min_nodes": 2},
         ),
         ({"tres_per_node": "gres:gpu:1", "max_nodes": 0}, {"tres_per_node": "gres:gpu:1", "max_nodes": 1}),
+        (
+            {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 3, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
+            {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 2, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
+        ),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
-         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes"],
+         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "more tasks than places"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.models.geometry import layout, listed_nodes
+from slurm_agent_tools.models.geometry import layout
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.sbatch_options import listed_nodes
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 

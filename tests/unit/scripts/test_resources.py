@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.counting import counted
 
-from slurm_agent_tools.models.geometry import listed_nodes
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.sbatch_options import listed_nodes
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 
