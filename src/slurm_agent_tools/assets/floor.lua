@@ -573,7 +573,8 @@ local function check_together(found, get, shape)
       refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
     end
   end
-  local places = (shape.tasks_per_node or 0) * (positive(get("max_nodes")) or 0)
+  local limit = positive(get("max_nodes")) -- of more nodes than GPUs sbatch of 22.05 says that there may be fewer than -N
+  local places = limit and (shape.tasks_per_node or 0) * math.max(limit, positive(get("min_nodes")) or 1) or 0
   local crowded = tasks and not get("num_tasks_guessed") and places > 0 and tasks > places
   if crowded and shape.of_job_alone and shape.cpus_per_gpu > 0 then -- 26.05, with --distribution=plane
     refuse(found, "gpus", "there are more --ntasks than --ntasks-per-node has place for, and CPUs go with GPUs; leave one out")

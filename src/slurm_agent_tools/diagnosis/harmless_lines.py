@@ -142,6 +142,8 @@ _OF_ROOT = re.compile(r"Error in <T\w{1,60}(?:::~?\w{1,60})?>: ")
 
 _MONITOR = re.compile(r"NVIDIA-SMI has failed|Failed to initialize NVML")
 
+_OFTEN = 300  # characters of a line of which is remembered whether it is passing: a log has thousands, most are short
+
 _MARKED = 200  # characters at a line's start in which its level stands
 
 
@@ -164,12 +166,21 @@ def _marked(line: str) -> bool:
     return _LEVEL.search(line[:_MARKED]) is not None
 
 
-@lru_cache(maxsize=16)  # several signatures ask for the same line, and so do those who look for errors
 def passing(line: str) -> bool:
     """True for a line that says that the program went on, or that is printed whether or not anything failed.
 
     So do rows of data, and sentences about an exception.
     """
+    return _passing_again(line) if len(line) <= _OFTEN else _passing(line)
+
+
+@lru_cache(maxsize=8192)  # signatures, and those who look for errors, go through the same lines one after the other
+def _passing_again(line: str) -> bool:
+    return _passing(line)
+
+
+@lru_cache(maxsize=16)
+def _passing(line: str) -> bool:
     if _USUAL.search(line) is not None or (_ROW.match(line) is not None and _STRUCTURED.search(line) is None):
         return True
     return _EXCEPTION.match(line) is None and (
