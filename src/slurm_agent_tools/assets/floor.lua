@@ -915,13 +915,13 @@ end
 
 -- With --distribution=plane and --overcommit tasks of which Slurm knows no number, or fewer than it gives nodes for MinNodes or
 -- for a list, may all be on one node: the others have no GPUs of theirs and memory all the same, or no limit of memory
--- (measured). A number that is told is held on every node.
-local function keep_tasks(job, parts)
+-- (measured). A number that is told is held on every node. Nil where nothing is to be told.
+local function tasks_to_tell(job, parts)
   local get = asked_of(job, parts)
-  if math.max(get("min_nodes") or 1, get("least_nodes")) == 1 and not get("req_nodes") then return end
+  if math.max(get("min_nodes") or 1, get("least_nodes")) == 1 and not get("req_nodes") then return nil end
   local shape, tasks = shape_of(get), positive(get("num_tasks"))
-  if shape.nodes == 1 or (positive(get("max_nodes")) or shape.nodes) ~= shape.nodes then return end
-  if shape.even or tasks and tasks < shape.nodes then job.num_tasks = math.max(shape.tasks, shape.nodes) end
+  if shape.nodes == 1 or (positive(get("max_nodes")) or shape.nodes) ~= shape.nodes then return nil end
+  return (shape.even or tasks and tasks < shape.nodes) and math.max(shape.tasks, shape.nodes) or nil
 end
 
 -- Slurm takes no more nodes than were counted: of --gpus 24.11 else takes as many as it likes, some without a GPU, where
@@ -988,6 +988,7 @@ end
 -- nobody else is answered; a change of an array is made, and asked about here, for each of its tasks that had one before. For
 -- brackets it takes the square of the time, and of many the slurmctld of 22.05 and 24.11 ends (measured).
 local MOST_NAMES, MOST_BRACKETS, MOST_IN_A_SECOND, MOST_LETTERS = 5000, 200, 20000, 2 ^ 20
+local MOST_IN_A_NAME = 5 -- brackets: Slurm knows no more dimensions, and each makes a copy of all names
 local LONGEST_NAME = 64 -- of a machine: thousands that are longer fill the controller's log, and Lua 5.1 does not tell them apart
 local lately = {}
 
@@ -999,23 +1000,33 @@ local function of_this_second(uid)
   return lately[uid]
 end
 
--- Whether a name in a list, without its numbers in brackets, is longer than that of a machine.
-local function has_long_name(text)
-  for name in string.gmatch((string.gsub(text, "%[[^%[%]]*%]", "")), "[^,%s]+") do
-    if #name > LONGEST_NAME then return true end
+local function longest_number(ranges)
+  local longest = ""
+  for number in string.gmatch(ranges, "%d+") do
+    if #number > #longest then longest = number end
   end
-  return false
+  return longest
+end
+
+-- Why a name in a list, with its longest numbers, is none of a machine; nil where all may be.
+local function no_name_of_a_machine(text)
+  for name in string.gmatch(with_plain_ranges(text), "[^,%s]+") do
+    local whole, brackets = string.gsub(name, "%[([^%[%]]*)%]", longest_number)
+    if #whole > LONGEST_NAME then return string.format("has a name longer than %d letters", LONGEST_NAME) end
+    if brackets > MOST_IN_A_NAME then return string.format("has a name with more than %d brackets", MOST_IN_A_NAME) end
+  end
+  return nil
 end
 
 local function too_many_names(sent, text)
   if sent.names > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
   local _, brackets = string.gsub(text, "%[", "")
   local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
-  if brackets <= MOST_BRACKETS and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
+  local wrong = brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS)
+  wrong = wrong or many <= MOST_NAMES and no_name_of_a_machine(text)
+  if not wrong and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
   sent.names = sent.names + many
-  if has_long_name(text) then return string.format("has a name longer than %d letters", LONGEST_NAME) end
-  return brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS)
-    or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
+  return wrong or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
 end
 
@@ -1357,8 +1368,9 @@ function slurm_job_submit(job, parts, uid)
     if long then return answer(long, uid, true) end
     local code = answer_submission(job, parts, uid, account)
     if code == slurm.SUCCESS then
+      local tasks = tasks_to_tell(job, parts)
       keep_to_counts(job, parts)
-      keep_tasks(job, parts)
+      job.num_tasks = tasks or tasks_to_tell(job, parts) or job.num_tasks -- a range may have become one number
       keep_account(job)
     end
     job.requeue = 0

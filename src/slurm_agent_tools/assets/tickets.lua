@@ -294,8 +294,13 @@ local function over_gpus(found, shape, most, exact)
   over(found, "gpus", gpus, most.gpus, "GPUs", nil, exact)
 end
 
+-- Whole nodes are more than the numbers of a ticket for them: what was judged by them is let in with nothing less, or else.
 local function over_whole_nodes(found, shared, most)
-  if most.whole == 0 then check_exclusive(found, shared) end
+  if most.whole == 0 then
+    check_exclusive(found, shared)
+  elseif shared ~= 0 then
+    refuse(found, "directives", "its ticket is for whole nodes; write --exclusive")
+  end
 end
 
 -- A reservation may bring another partition, with whole nodes or more of them, of which the ticket does not tell (measured).
@@ -480,11 +485,13 @@ local function judge_change_with_ticket(job, record, most, parts)
     over_shares(found, record, whole_nodes_of(parts, job.partition))
   end
   over_shares(found, record, stated(job, "shared") == 0)
-  over(found, "nodes", count_nodes(stated(job, "req_nodes")), most.nodes, "nodes")
+  if job.req_nodes ~= nil then -- a job that runs gives others back (measured)
+    over(found, "nodes", count_nodes(job.req_nodes), most.nodes, "nodes", nil, EXACT.nodes or EXACT.gpus)
+  end
   for _, field in ipairs(MINUTES) do
     if stated(job, field) ~= nil then over_time(found, job[field], most) end
   end
-  over_whole_nodes(found, stated(job, "shared"), most)
+  if stated(job, "shared") ~= nil then over_whole_nodes(found, job.shared, most) end
   over_names(found, job, most, false)
   if job.partition ~= nil then over_alternates(found, job, most, parts) end
   over_others(found, job, most, 0)

@@ -47,9 +47,9 @@ FACTS: dict[str, tuple[str, str]] = {
 
 HELD_EXACTLY = {
     "job.gpus": "gpus", "job.nodes": "nodes", "job.time_limit": "time", "job.array_tasks": "tasks",
-    "job.array_concurrency": "once",
+    "job.array_concurrency": "once", "job.qos": "qos",
 }  # fmt: skip
-"""Facts that a ticket binds from below too where a rule speaks of them, in its words."""
+"""Facts that a ticket binds from below too where a rule speaks of them, in its words; a QOS has to be named then."""
 
 HELD_BY_NOTHING = ("job.name", "job.options", "script.path", "caller.project")
 """Facts that the user's own program may change once a ticket is given."""

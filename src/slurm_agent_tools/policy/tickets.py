@@ -125,6 +125,9 @@ def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact
     if "time" in exact and request.time_min is not None:
         hint = "Leave #SBATCH --time-min out."
         raise InputError("time-min", None, "may make the time less, and a rule of the site speaks of it", hint=hint)
+    if "qos" in exact and not request.qos:  # the default is the user's own choice, at any time (measured)
+        hint = "Write #SBATCH --qos."
+        raise InputError("qos", None, "is not named, and a rule of the site speaks of it", hint=hint)
 
 
 def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> int:
@@ -248,6 +251,7 @@ def _chosen(
 ) -> Decision:
     """The same without a person's yes, which is to what is chosen here."""
     asked = evaluate(script, context)
+    _check_mixed(asked.request, _offered(context) or {})
     wide = _at_most(ceilings_of, script, context, asked)
     if wide is None or wide.resources == asked.resources:  # what no ticket is for is told where one would be made
         return asked
@@ -263,6 +267,15 @@ def _chosen(
         if kept is not None and not harsher_verdict(kept, asked):
             return kept
     return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
+
+
+def _check_mixed(request: JobRequest, offered: Mapping[str, Partition]) -> None:
+    """Raises InputError for partitions of whole nodes and others: a ticket for both is good in each alone."""
+    names = {name.strip() for name in (request.partition or "").split(",")}
+    found = [one for name, one in offered.items() if name in names]
+    if len({one.exclusive for one in found}) > 1:
+        hint = "Name those that give whole nodes, or none of them."
+        raise InputError("partition", request.partition, "are of whole nodes and others", hint=hint)
 
 
 def _offered(context: EvaluationContext) -> Mapping[str, Partition] | None:

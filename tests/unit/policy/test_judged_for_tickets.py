@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import anyio
@@ -29,6 +30,8 @@ GPU = Partition(
 )  # fmt: skip
 CPU = replace(GPU, name="cpu", default=False, nodes=16, gpus_per_node=0, total_gpus=0, memory_per_node=256 * GIB)
 MANY = replace(GPU, name="many", default=False, nodes=16)
+WHOLE = replace(GPU, name="whole", default=False, exclusive=True)
+ALSO = replace(WHOLE, name="also")
 
 
 def policy(**limits: object) -> LoadedPolicy:
@@ -52,7 +55,7 @@ def given(request: JobRequest) -> Ceilings:
 
 
 def context(loaded: LoadedPolicy, grant: Consent | None = None) -> EvaluationContext:
-    known = live(partitions={one.name: one for one in (GPU, CPU, MANY)})
+    known = live(partitions={one.name: one for one in (GPU, CPU, MANY, WHOLE, ALSO)})
     return EvaluationContext(
         loaded, "/p", decision_id="1", live=known, grant=grant, request_sha256="0" * 64, justification=WHY
     )
@@ -104,6 +107,16 @@ def test_a_rule_against_the_request_itself_counts_where_its_ticket_lets_more(lev
     made = decided(script, loaded)
     assert (by_itself(script, loaded).verdict, made.verdict) == (verdict, verdict)
     assert [one.id for one in made.rules if one.outcome == level] == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("names", "fine"), [("whole,gpu", False), ("gpu,whole", False), ("whole,also", True), ("gpu,many", True)]
+)
+def test_partitions_of_whole_nodes_and_others_are_named_apart(names: str, fine: bool):
+    """64G for one GPU were judged as the memory of a whole node with four, and spent in the other partition alone."""
+    script = reading(f"--partition={names}", "--nodes=1", "--gpus=1", "--mem=16G", "--time=5")
+    with nullcontext() if fine else pytest.raises(InputError, match="are of whole nodes and others"):
+        decided(script, policy())
 
 
 @pytest.mark.parametrize(

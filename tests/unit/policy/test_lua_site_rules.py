@@ -16,6 +16,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, job_submit_lua
+from slurm_agent_tools.policy.site_rules import held_exactly
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 
@@ -90,6 +91,31 @@ def test_a_request_of_which_slurm_may_make_less_is_told_where_its_ticket_would_b
         tickets.ceilings(shorter, uid=1, expires=2, exact=("time",))
 
 
+def test_a_qos_is_named_where_a_rule_of_the_site_speaks_of_it():
+    """Every user may set their own default QOS, at any time, and a job without --qos comes into that."""
+    plain = effective(words_to_directives(["--mem=1G", "--time=5"], "argument"))
+    named = effective(words_to_directives(["--mem=1G", "--time=5", "--qos=low"], "argument"))
+    exact = held_exactly(site('job.qos == "high"').expressions)
+    assert exact == ["qos"]
+    tickets.ceilings(plain, uid=1, expires=2)
+    with pytest.raises(InputError, match="qos is not named"):
+        tickets.ceilings(plain, uid=1, expires=2, exact=exact)
+    allowed = tickets.ceilings(named, uid=1, expires=2, exact=exact)
+    default = {"array_inx": None, "tres_per_job": None, "num_tasks": 1, "min_cpus": 1, "time_limit": 5}
+    asked = {**default, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024}
+    strict = plugin('job.qos == "high"')
+    assert told(strict, allowed, **asked, qos="low") == ""
+    assert told(strict, allowed, **asked) == "name the qos of its ticket"
+
+
+def test_a_ticket_for_whole_nodes_is_good_for_whole_nodes_alone():
+    """A rule was asked about all GPUs of a node, and the job had one of them, beside others."""
+    text, whole = plugin("job.gpus < 4"), replace(JUDGED, whole_nodes=True)
+    assert told(text, whole, shared=0) == ""
+    for shared in (None, 1, 2, 3, 4):  # --oversubscribe; users, accounts and topologies for themselves
+        assert told(text, whole, shared=shared) == "its ticket is for whole nodes; write --exclusive"
+
+
 def test_without_such_a_limit_a_job_with_one_has_less():
     open_ended = replace(JUDGED, time_limit=None)
     reason = "60 minutes are fewer than its ticket says, and a rule of the site speaks of them"
@@ -109,3 +135,14 @@ def test_neither_does_a_change_make_it_less():
     assert admitted(plugin("job.gpus == 1"), *calls) == [False, True, True]
     assert admitted(plugin('job.time_limit < duration("1m")'), *calls) == [True, False, True]
     assert admitted(plugin("job.array_concurrency == 1"), *calls) == [True, True, False]
+
+
+@pytest.mark.parametrize("condition", ["job.nodes == 1", "job.gpus == 1"])
+def test_a_job_gives_no_nodes_back_where_a_rule_of_the_site_speaks_of_them(condition: str):
+    record = {
+        "min_cpus": 2, "min_nodes": 2, "max_nodes": 2, "tres_per_job": "gres:gpu:2", "min_mem_per_node": 1024,
+        "admin_comment": SubmissionTicket("ab" * 16, JUDGED, None).admin_comment,
+    }  # fmt: skip
+    calls = [change(USER, record, req_nodes=nodes) for nodes in ("a", "", "a,b")]
+    assert admitted(plugin("job.cpus > 100"), *calls) == [True, True, True]
+    assert admitted(plugin(condition), *calls) == [False, False, True]

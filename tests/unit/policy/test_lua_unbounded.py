@@ -136,6 +136,8 @@ def test_memory_of_cpus_is_asked_for_each_node_where_no_number_of_tasks_is_told(
         ({"partition": "two", "num_tasks": 1, "min_nodes": 1, "max_nodes": 4}, "2"),
         ({"req_nodes": "a[1-3]", "num_tasks": 1}, "3"),
         ({"req_nodes": "a[1-3]", "num_tasks": 1, "min_nodes": 1, "max_nodes": 1}, "1"),
+        ({"min_nodes": 2, "tres_per_node": "gres:gpu:1", "cpus_per_tres": "gres:gpu:1"}, "2"),
+        ({"req_nodes": "a,b", "min_nodes": 2, "tres_per_job": "gres:gpu:4"}, "2"),
         ({}, "4294967294"),
     ],
 )
@@ -172,7 +174,10 @@ def test_long_names_of_nodes_are_not_told_apart():
         assert told(**{field: f"{'a' * 60_000}[1-5000]"}) == reason
         assert told(**{field: f"a,{'a' * 65}[1-2]"}) == reason
         assert told(**{field: f"a[1-2]{'b' * 64}[1-2]"}) == reason
-        assert told(**{field: f"{'a' * 64}[1-2]"}) == told(**{field: f"{'a' * 40},{'b' * 40}"}) == ""
+        assert told(**{field: f"{'a' * 63}[1-2]"}) == told(**{field: f"{'a' * 40},{'b' * 40}"}) == ""
+        assert told(**{field: f"a[1-5000]{'[1]' * 63}"}) == told(**{field: f"a[1,{'1' * 65}]"}) == reason
+        assert told(**{field: f"a{'[1-2]' * 6}"}) == f"directives: {field} has a name with more than 5 brackets"
+        assert told(**{field: f"a{'[1-2]' * 5}"}) == ""
         assert admitted(plugin(), change(USER, RECORD, **{field: f"{'a' * 65}[1]"})) == [False]
 
 
