@@ -579,6 +579,14 @@ local function check_together(found, get, shape)
   if crowded and shape.of_job_alone and shape.cpus_per_gpu > 0 then -- 26.05, with --distribution=plane
     refuse(found, "gpus", "there are more --ntasks than --ntasks-per-node has place for, and CPUs go with GPUs; leave one out")
   end
+  if shape.of_job and shape.of_task and not tasks then -- 26.05 gave one GPU of four, and all memory
+    refuse(found, "gpus", "GPUs of the job and of each task stand beside no number of tasks; no command of Slurm's sends that")
+  end
+  local even = shape.nodes == shape.most_nodes and shape.tasks == shape.nodes * (shape.tasks_per_node or 1)
+  local uneven = shape.most_nodes > 1 and shape.tasks > 1 and not even and not get("num_tasks_guessed")
+  if shape.of_task and shape.cpus_per_gpu > 0 and uneven then -- 26.05: one node got the CPUs of others' tasks
+    refuse(found, "gpus", "GPUs of tasks lie unevenly on several nodes, and CPUs go with them; write --ntasks-per-node too, or " .. REMEDY.gpus)
+  end
   if shape.of_task and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05, and by its source 24.11
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; ask with --gpus-per-node")
   end
@@ -840,6 +848,9 @@ local function check_hidden(found, source)
     if ways_of(text) > MOST_WAYS then
       refuse(found, "directives", option .. " has more alternatives than are looked through; ask for fewer")
     end
+  end
+  if (stated(source, "contiguous") or 0) > 1 then -- with which no slurmctld reads its jobs again when it starts (measured)
+    refuse(found, "directives", "no command of Slurm's sends such a number for --contiguous")
   end
   if takes_between(source) then
     refuse(found, "directives", "--contiguous with --nodelist takes all nodes between those named; leave one out")
@@ -1383,6 +1394,9 @@ function slurm_job_modify(job, record, parts, uid)
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
     local long = check_length(job, uid)
     if long then return answer(long, uid, false) end
-    return answer_change(job, record, parts, uid)
+    local code = answer_change(job, record, parts, uid)
+    -- 22.05 asks before it looks whose job it is: another user's answer would tell what is hidden of it.
+    if OF_22_05 and code ~= slurm.SUCCESS and uid ~= record.user_id then return slurm.ESLURM_USER_ID_MISSING or 2010 end
+    return code
   end)
 end

@@ -255,6 +255,9 @@ local function check_exact(found, get, shape)
   if EXACT.nodes and shape.nodes ~= shape.most_nodes or EXACT.gpus and shape.gpus ~= gpus then
     refuse(found, "directives", "a rule of the site speaks of nodes or GPUs; say with --nodes how many nodes there are")
   end
+  if EXACT.gpus and shape.of_job and shape.of_task then -- 22.05 may give those of fewer tasks, with --overcommit (measured)
+    refuse(found, "directives", "a rule of the site speaks of GPUs; leave --gpus out beside those of each task")
+  end
   if (EXACT.tasks or EXACT.once) and get("array_inx") and not ascends(get("array_inx")) then
     refuse(found, "concurrent-jobs", "a rule of the site speaks of tasks; name each task of the array once, the least first")
   end
@@ -472,6 +475,11 @@ local function only_less_memory(job, record)
   return true
 end
 
+local function has_begun(record)
+  if type(record.job_state) ~= "number" then error("this Slurm does not tell the state of a job") end
+  return record.job_state % 256 ~= 0 -- PENDING; above stand flags
+end
+
 local function judge_change_with_ticket(job, record, most, parts)
   local found, get = {}, after(job, record)
   judge_fixed(found, job, record, parts)
@@ -485,7 +493,10 @@ local function judge_change_with_ticket(job, record, most, parts)
     over_shares(found, record, whole_nodes_of(parts, job.partition))
   end
   over_shares(found, record, stated(job, "shared") == 0)
-  if job.req_nodes ~= nil then -- a job that runs gives others back (measured)
+  if job.req_nodes ~= nil and has_begun(record) then -- the accounting would begin anew (measured)
+    refuse(found, "directives", "the nodes of a job that has begun stay as they are; cancel what is not needed any more")
+  end
+  if job.req_nodes ~= nil then
     over(found, "nodes", count_nodes(job.req_nodes), most.nodes, "nodes", nil, EXACT.nodes or EXACT.gpus)
   end
   for _, field in ipairs(MINUTES) do

@@ -7,7 +7,7 @@ without `--nodes` may get one GPU on each of several nodes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -129,10 +129,8 @@ def more_together(
         # On 24.11 and 26.05 a node gets the CPUs of all tasks that it may have.
         beside = next((name for name in ("cpus-per-gpu", "mem-per-cpu") if name in named), "gpus")
         yield (*parts, beside), "take more together than they show", "ask with --ntasks-per-node"
-    typed = re.search(r":|[a-z]", named.get("gpus-per-task", "").lower())
-    if asked.cpus_per_gpu and typed:  # 22.05: GPUs for each CPU
-        cpus = ("cpus-per-gpu",) if "cpus-per-gpu" in named else ()
-        yield ("gpus-per-task", *cpus), "take more GPUs than they show", "ask with --gpus-per-node"
+    if request.gpus_per_task and asked.cpus_per_gpu:
+        yield from _cpus_of_gpus_of_tasks(request, geometry(request, partition), named)
     if request.gpus and request.gpus_per_node and _says_tasks(request):  # 24.11
         tasks = request.ntasks or (request.ntasks_per_node or 0) * (request.nodes or 1)
         if 0 < tasks < -(-request.gpus // request.gpus_per_node):
@@ -158,6 +156,18 @@ def more_together(
 def gpus_of_job_alone(request: JobRequest) -> bool:
     """Whether nothing but --gpus says how many GPUs there are, which then lie on the nodes as Slurm likes."""
     return bool(request.gpus) and not (request.gpus_per_node or request.gpus_per_task or request.gpus_per_socket)
+
+
+def _cpus_of_gpus_of_tasks(
+    request: JobRequest, shape: Geometry, named: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """GPUs of each task, with which CPUs go."""
+    options = tuple(name for name in ("gpus-per-task", "cpus-per-gpu") if name in named) or ("tres-per-task",)
+    if re.search(r":|[a-z]", named.get("gpus-per-task", "").lower()):  # 22.05: GPUs for each CPU
+        yield options, "take more GPUs than they show", "ask with --gpus-per-node"
+    even = (shape.most_nodes, shape.nodes * (request.ntasks_per_node or 1)) == (shape.nodes, shape.tasks)
+    if shape.tasks > 1 and shape.most_nodes > 1 and not even:  # 26.05: one node got the CPUs of others' tasks
+        yield options, "take more CPUs than they show", "say --ntasks-per-node too, or --nodes=1"
 
 
 def _tasks_with_gpus(request: JobRequest, *, named: bool) -> Iterator[tuple[tuple[str, ...], str, str]]:

@@ -1,4 +1,4 @@
-"""Tickets for requests that were judged: their ceilings, counted as the controller's plugin counts, and their proof.
+"""What a ticket for a request that was judged lets a job have, counted as the controller's plugin counts.
 
 The plugin knows no partitions and so counts the worst placement on any; the ceilings are counted in the same way. They
 are numbers and no shape, so what is judged is the most that they let a job have.
@@ -6,10 +6,7 @@ are numbers and no shape, so what is judged is the most that they let a job have
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,20 +26,12 @@ from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.submission_ticket import (
-    COMMENT_WORD,
-    LARGEST_SIGNED_SCRIPT,
-    LONGEST_SIGNED_TICKET,
     Ceilings,
-    SubmissionTicket,
-    parse_claim,
 )
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_of_each, harsher_verdict
 from slurm_agent_tools.policy.plan import one_node_pin
 from slurm_agent_tools.scripts.effective_request import named, resolve
 from slurm_agent_tools.units import UNLIMITED
-
-SHORTEST_KEY = 32
-"""Bytes of the key of signed tickets, at least."""
 
 _MIB = 2**20
 
@@ -128,6 +117,26 @@ def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact
     if "qos" in exact and not request.qos:  # the default is the user's own choice, at any time (measured)
         hint = "Write #SBATCH --qos."
         raise InputError("qos", None, "is not named, and a rule of the site speaks of it", hint=hint)
+
+    if "gpus" in exact and request.gpus and request.gpus_per_task:  # 22.05 may give those of fewer tasks (measured)
+        hint = "Leave #SBATCH --gpus out."
+        raise InputError(
+            "gpus-per-task", None, "stands beside --gpus, and a rule of the site speaks of GPUs", hint=hint
+        )
+    if {"tasks", "once"} & {*exact} and request.array is not None and not _ascends(request.array.text):
+        problem = "names tasks in another order or twice, and a rule of the site speaks of them"
+        raise InputError("array", request.array.text, problem, hint="Name each task once, the least first.")
+
+
+def _ascends(text: str) -> bool:
+    """Whether a list of tasks names each of them once, the least first, as the plugin asks."""
+    last = -1
+    for item in text.strip("[]").partition("%")[0].split(","):
+        first, _, to = item.partition(":")[0].partition("-")
+        if int(first) <= last:
+            return False
+        last = int(to or first)
+    return True
 
 
 def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> int:
@@ -243,7 +252,10 @@ def evaluate_for_ticket(
     chosen = _chosen(ceilings_of, script, replace(context, grant=None))
     if context.grant is None:
         return chosen
-    return evaluate(script, replace(context, numbers=chosen.resources, pinned=chosen.pinned))
+    itself = evaluate(script, replace(context, pinned=chosen.pinned))
+    if chosen.resources == itself.resources:
+        return itself
+    return harsher_of_each(evaluate(script, replace(context, numbers=chosen.resources, pinned=chosen.pinned)), itself)
 
 
 def _chosen(
@@ -347,53 +359,3 @@ def _larger(counted: int | None, allowed: int | None, has: int, unit: int = _MIB
 
 def _explained(before: RuleDecision, now: RuleDecision) -> RuleDecision:
     return now if now.outcome == before.outcome else replace(now, message=f"{now.message} {_OTHERWISE}")
-
-
-def new_ticket(allowed: Ceilings, script: bytes | None) -> SubmissionTicket:
-    """A ticket with a number that nobody can guess."""
-    return SubmissionTicket(
-        secrets.token_hex(16), allowed, None if script is None else hashlib.sha256(script).hexdigest()
-    )
-
-
-def comment_word(text: str) -> str:
-    """The word for a job's comment: of a ticket's number where its file lies with the controller, else of it signed."""
-    return f"{COMMENT_WORD}{text}"
-
-
-# --- Tickets that prove themselves, for a controller with which no folder is shared ----------------------------------
-
-
-def check_signable(script: bytes) -> None:
-    """Raises InputError for a script that is too long for a signed ticket."""
-    if len(script) > LARGEST_SIGNED_SCRIPT:
-        hint = "Move what it holds into a file of the project, and run that from the script."
-        raise InputError("script", None, f"is longer than {LARGEST_SIGNED_SCRIPT} bytes", hint=hint)
-
-
-def signed(ticket: SubmissionTicket, key: bytes) -> str:
-    """The ticket with its HMAC-SHA-256 (RFC 2104), as one word. Raises InputError where its names are too long."""
-    text = f"{ticket.claim}.{_proof(ticket.claim, _checked(key))}"
-    if len(text) > LONGEST_SIGNED_TICKET:
-        hint = "Name fewer partitions."
-        raise InputError("partition", None, f"makes a ticket of more than {LONGEST_SIGNED_TICKET} letters", hint=hint)
-    return text
-
-
-def verify(text: str, keys: Sequence[bytes]) -> SubmissionTicket:
-    """The ticket of a signed word; any of the keys may have signed it. Raises ValueError."""
-    claim, _, proof = text.rpartition(".")
-    sound = [hmac.compare_digest(_proof(claim, _checked(key)).encode(), proof.encode()) for key in keys]
-    if not any(sound):
-        raise ValueError("the ticket is not signed by this site")
-    return parse_claim(claim)
-
-
-def _checked(key: bytes) -> bytes:
-    if len(key) < SHORTEST_KEY:
-        raise ValueError(f"the key of tickets is shorter than {SHORTEST_KEY} bytes")
-    return key
-
-
-def _proof(claim: str, key: bytes) -> str:
-    return hmac.new(key, claim.encode(), hashlib.sha256).hexdigest()

@@ -136,7 +136,8 @@ async def question(context: ClusterContext, request: SubmissionRequest) -> Appro
     for item in await context.db(context.store.approvals.open, context.owner, wanted):
         if item.granted is None and await in_turn(len(item.plan), _shows, context, request, item):
             return item
-    body, now = await in_turn(len(request.data), _body, context, request), context.clock.now()
+    size = len(request.data) + sum(map(len, request.reading.files))
+    body, now = await in_turn(size, _body, context, request), context.clock.now()
     if len(body) - len(plan_text.script(request.data)) > _MOST_FACTS:
         problem = f"asks for more than a person can read: over {_MOST_FACTS} characters of arguments, files and reasons"
         raise InputError("script", request.reading.path, problem, hint="Run fewer files, with fewer arguments.")

@@ -14,7 +14,7 @@ import pytest
 from slurm_agent_tools.cli.commands import site_check, site_trial
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding
-from slurm_agent_tools.policy.tickets import COMMENT_WORD
+from slurm_agent_tools.models.submission_ticket import COMMENT_WORD
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.site_layout import TargetSystem
 from slurm_agent_tools.transport.process import EndedProcess
@@ -165,6 +165,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
         ("RequeueExitHold", {"RequeueExitHold": "101"}, "runs again under its ticket"),
         ("AllowSpecResourcesUsage", {"AllowSpecResourcesUsage": "Yes"}, "whole nodes"),
         ("MaxMemPerCPU", {"MaxMemPerCPU": "4096"}, "told of those of partitions alone"),
+        ("PrologFlags", {"PrologFlags": "Alloc,ForceRequeueOnFail"}, "runs again under its ticket"),
         ("SelectTypeParameters", {"SelectTypeParameters": "CR_SOCKET_MEMORY"}, "whole sockets"),
     ],
 )

@@ -99,7 +99,8 @@ def submission(uid: int, **fields: object) -> str:
 def change(uid: int, record: Mapping[str, object], **fields: object) -> str:
     """A call that changes a job of the same user."""
     job = {"user_id": uid, "user_name": f"user{uid}", **fields}
-    return f"modify({uid}, {literal(job)}, {literal({'account': 'lab', 'min_cpus': 1, **record})})"
+    known = {"account": "lab", "min_cpus": 1, "job_state": 0, "user_id": uid}
+    return f"modify({uid}, {literal(job)}, {literal({**known, **record})})"
 
 
 def ask(plugin: str, calls: Sequence[str], *, program: str = "lua5.1", silent: int = 0) -> list[Answer]:

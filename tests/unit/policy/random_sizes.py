@@ -34,13 +34,22 @@ def _has_no_ticket(made: Options) -> bool:
         nodes = one.low if one.fixed else max(one.low, -(-one.tasks // one.on_node))
         if one.tasks != nodes * one.on_node:
             return True
-    nodes = one.low or (-(-one.tasks // one.on_node) if one.on_node else 1)
+    nodes = one.low or max(1, -(-one.tasks // one.on_node) if one.on_node else 1)
     somewhere = one.gpus and not (one.of_node or one.of_task)
     if somewhere and "mem-per-gpu" in made and nodes > 1 and (one.of_gpu or one.gpus < nodes):
         return True
     if somewhere and (one.cpus_of_gpu or not one.cpus) and one.fixed and 0 < one.low * one.on_node < one.tasks:
         return True
+    if one.of_task and (one.cpus_of_gpu or not one.cpus) and _is_uneven(one, nodes):
+        return True
     return one.ranged and (one.gpus or one.of_node or one.of_task or one.of_gpu) > 0
+
+
+def _is_uneven(one: _Numbers, nodes: int) -> bool:
+    """Whether nodes may have different numbers of its tasks."""
+    tasks = one.tasks or one.on_node * nodes or (one.gpus // one.of_task if one.gpus else nodes)
+    told = one.fixed or (one.on_node and not one.gpus)
+    return tasks > 1 and (one.low, one.high) != (1, 1) and not (told and tasks == nodes * (one.on_node or 1))
 
 
 def _options(chance: random.Random) -> dict[str, str]:

@@ -109,6 +109,22 @@ def test_a_rule_against_the_request_itself_counts_where_its_ticket_lets_more(lev
     assert [one.id for one in made.rules if one.outcome == level] == ["own"]
 
 
+def test_a_rule_against_the_request_itself_counts_beside_a_persons_yes_to_another_rule():
+    """A person was asked about the time limit alone, and with their yes no reason was asked for any more."""
+    pytest.importorskip("cel_expr_python")
+    rule = {"id": "own", "when": "job.memory_mb < 3000", "level": "justify", "message": "Few.", "remedy": "Say why."}
+    document = yaml.safe_load(shipped()) | {"site_rules": [rule]}
+    document["limits"]["time_limit"] = {"free": "5", "justify": "6"}
+    loaded = load(yaml.safe_dump(document).encode())
+    script = reading(*["--partition=cpu", "--nodes=1-2", "--ntasks=2", "--mem=1900M", "--time=10"])
+    asked = replace(context(loaded), justification=None)
+    assert tickets.evaluate_for_ticket(given, script, asked).verdict == "approve"
+    yes = replace(asked, grant=Consent("1", "signed", "ada", NOW))
+    made = tickets.evaluate_for_ticket(given, script, yes)
+    assert made.verdict == "justify"
+    assert [one.id for one in made.rules if one.outcome == "justify"] == ["own"]
+
+
 @pytest.mark.parametrize(
     ("names", "fine"), [("whole,gpu", False), ("gpu,whole", False), ("whole,also", True), ("gpu,many", True)]
 )

@@ -11,7 +11,7 @@ from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
-from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy import ticket_making
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 
@@ -31,8 +31,8 @@ def plugin(source: TicketSource | None = FILES, **site: object) -> str:
 def signed(folder: Path) -> tuple[TicketSource, str]:
     """A source of signed tickets, and a ticket without its script's."""
     (folder / "key").write_bytes(b"k" * 64)
-    ticket = tickets.new_ticket(replace(ALLOWED, expires=int(time.time()) + 60), SCRIPT.encode())
-    return TicketSource.parse(f"hmac:{folder}/key"), tickets.comment_word(tickets.signed(ticket, b"k" * 64))
+    ticket = ticket_making.new_ticket(replace(ALLOWED, expires=int(time.time()) + 60), SCRIPT.encode())
+    return TicketSource.parse(f"hmac:{folder}/key"), ticket_making.comment_word(ticket_making.signed(ticket, b"k" * 64))
 
 
 def admitted(text: str, *calls: str, program: str = "lua5.1") -> list[bool]:
@@ -255,7 +255,9 @@ def test_a_ticket_for_a_list_of_qos_is_good_for_it_and_for_each_of_them(tmp_path
     source = TicketSource.parse(f"hmac:{tmp_path}/key")
     listed = replace(ALLOWED, expires=int(time.time()) + 60, qos="high,night")
     for qos, good in (("high,night", True), ("night", True), ("night,other", False), (None, False)):
-        word = tickets.comment_word(tickets.signed(tickets.new_ticket(listed, SCRIPT.encode()), b"k" * 64))
+        word = ticket_making.comment_word(
+            ticket_making.signed(ticket_making.new_ticket(listed, SCRIPT.encode()), b"k" * 64)
+        )
         assert admitted(plugin(source), submission(USER, **SMALL, script=SCRIPT, comment=word, qos=qos)) == [good], qos
 
 
@@ -357,3 +359,14 @@ def test_cpus_beside_no_tasks_may_all_be_on_one_node():
     gpus = {"pn_min_memory": 15000, "min_mem_per_cpu": 15000, "tres_per_job": "gres:gpu:4"}
     calls = [submission(USER, time_limit=5, environment={}, **gpus, min_cpus=cpus) for cpus in (1, 16)]
     assert admitted(plugin(), *calls) == [True, False]
+
+
+def test_what_is_hidden_of_another_users_job_is_not_told_by_a_change():
+    """22.05 asks the plugin before it looks whose job it is: a limit was found by trying sizes."""
+    others = {"min_mem_per_node": 1024, "user_id": 1002}
+    calls = [change(USER, others, min_mem_per_node=size) for size in (512, 2**30)]
+    fine, beyond = ask(plugin(), calls)
+    assert (fine.code, beyond.code, beyond.told) == (0, 2010, ())
+    own = ask(plugin(), [change(USER, {"min_mem_per_node": 1024}, min_mem_per_node=2**30)])[0]
+    later = ask(lua_host.LATER + plugin(), calls)[1]
+    assert own.code == later.code not in {0, 2010}

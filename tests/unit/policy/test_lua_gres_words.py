@@ -178,7 +178,8 @@ def test_a_task_on_each_node_and_tasks_of_each_node_are_counted_as_slurm_makes_t
     """By programs of their own: twelve GPUs of four on three nodes, and twice the CPUs of what was counted."""
     job = {"time_limit": 5, "min_nodes": 3, "tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:4"}
     job |= {"min_mem_per_node": 1024, "pn_min_memory": 1024}
-    assert admitted(plugin(None), submission(USER, **job), submission(USER, **job | {"min_nodes": 1})) == [False, True]
+    calls = [submission(USER, **job | more) for more in ({}, {"min_nodes": 1}, {"min_nodes": 1, "num_tasks": 1})]
+    assert admitted(plugin(None), *calls) == [False, False, True]
     node = {
         "min_nodes": 2,
         "max_nodes": 2,

@@ -109,7 +109,7 @@ def test_cpus_that_no_task_accounts_for_bring_neither_gpus_nor_memory(
     alone = {
         name: value
         for name, value in fields.items()
-        if name not in {"num_tasks", "min_cpus", "max_cpus", "cores_per_socket"}
+        if name not in {"num_tasks", "min_cpus", "max_cpus", "cores_per_socket", "tres_per_job"}
     }
     alone = {name: value for name, value in alone.items() if value not in ("", "gres:gpu:0")}
     one = alone | {"min_cpus": 1, "sockets_per_node": 1, "threads_per_core": 2, "ntasks_per_node": 1}

@@ -69,6 +69,7 @@ def test_of_what_a_site_rule_speaks_a_job_has_as_much_as_was_judged(
             {"tres_per_job": None, "tres_per_node": "gres:gpu:1", "min_nodes": None, "max_nodes": None},
             "say with --nodes how many nodes there are",
         ),
+        ("job.gpus == 1", {"tres_per_task": "gres:gpu:1"}, "leave --gpus out beside those of each task"),
         ("job.array_tasks < 4", {"array_inx": "0,0,0,0%2"}, "name each task of the array once"),
         ("job.array_concurrency < 2", {"array_inx": "[2-3,0-1]%2"}, "name each task of the array once"),
     ],
@@ -89,6 +90,23 @@ def test_a_request_of_which_slurm_may_make_less_is_told_where_its_ticket_would_b
     tickets.ceilings(shorter, uid=1, expires=2, exact=("nodes",))
     with pytest.raises(InputError, match="time-min"):
         tickets.ceilings(shorter, uid=1, expires=2, exact=("time",))
+
+
+@pytest.mark.parametrize(
+    ("words", "exact", "why"),
+    [
+        ("--array=5,1-3", ("tasks",), "names tasks in another order or twice"),
+        ("--array=0,0,0,0%2", ("once",), "names tasks in another order or twice"),
+        ("--array=0-6:2,7,9%2", ("tasks", "once"), None),
+        ("--array=5,1-3", ("gpus",), None),
+        ("--gpus=4 --gpus-per-task=1 --ntasks=4", ("gpus",), "stands beside --gpus"),
+        ("--gpus=4 --gpus-per-task=1 --ntasks=4", ("tasks",), None),
+    ],
+)
+def test_what_the_plugin_refuses_for_a_rules_sake_is_told_before(words: str, exact: tuple[str, ...], why: str | None):
+    request = effective(words_to_directives([*words.split(), "--nodes=1", "--mem=1G", "--time=5"], "argument"))
+    with nullcontext() if why is None else pytest.raises(InputError, match=why):
+        tickets.ceilings(request, uid=1, expires=2, exact=exact)
 
 
 def test_a_qos_is_named_where_a_rule_of_the_site_speaks_of_it():
@@ -146,3 +164,14 @@ def test_a_job_gives_no_nodes_back_where_a_rule_of_the_site_speaks_of_them(condi
     calls = [change(USER, record, req_nodes=nodes) for nodes in ("a", "", "a,b")]
     assert admitted(plugin("job.cpus > 100"), *calls) == [True, True, True]
     assert admitted(plugin(condition), *calls) == [False, False, True]
+
+
+@pytest.mark.parametrize(("state", "fine"), [(0, True), (0x200, True), (1, False), (2, False), (0x4001, False)])
+def test_the_nodes_of_a_job_that_has_begun_stay_as_they_are(state: int, fine: bool):
+    """A change to the node that it had began a new row of the accounting, and hours before it counted no more."""
+    record = {
+        "min_nodes": 2, "max_nodes": 2, "min_mem_per_node": 1024, "job_state": state,
+        "admin_comment": SubmissionTicket("ab" * 16, JUDGED, None).admin_comment,
+    }  # fmt: skip
+    calls = [change(USER, record, req_nodes="a,b"), change(USER, record, comment="fine")]
+    assert admitted(plugin("job.cpus > 100"), *calls) == [fine, True]

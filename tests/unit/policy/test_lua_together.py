@@ -12,7 +12,7 @@ from tests.unit.policy.lua_host import change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
 
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
-from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy import ticket_making
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 
@@ -25,6 +25,7 @@ from slurm_agent_tools.policy.loading import load, shipped
         ({"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 9}, {"tres_per_task": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2}),
         ({"contiguous": 1, "req_nodes": "a,z"}, {"contiguous": 1}),
         ({"contiguous": 2, "req_nodes": "a,z"}, {"contiguous": 65534, "req_nodes": "a,z"}),
+        ({"contiguous": 2}, {"contiguous": 1}),  # after which no slurmctld starts
         (
             {"ntasks_per_tres": 1, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
             {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
@@ -61,12 +62,20 @@ from slurm_agent_tools.policy.loading import load, shipped
         ),
         ({"tres_per_node": "gres:gpu:1", "max_nodes": 0}, {"tres_per_node": "gres:gpu:1", "max_nodes": 1}),
         (
+            {"tres_per_task": "gres:gpu:1", "cpus_per_tres": "gres:gpu:1", "num_tasks": 3, "min_cpus": 3, "min_nodes": 2, "max_nodes": 2},
+            {"tres_per_task": "gres:gpu:1", "cpus_per_tres": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2, "min_nodes": 2, "max_nodes": 2},
+        ),
+        (
+            {"tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1},
+            {"tres_per_job": "gres:gpu:4", "tres_per_task": "gres:gpu:1", "num_tasks": 4, "min_nodes": 1, "max_nodes": 1},
+        ),
+        (
             {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 3, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
             {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 2, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
         ),
     ],
-    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
-         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "more tasks than places"],
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
+         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
@@ -88,7 +97,12 @@ def test_without_tasks_those_of_the_nodes_have_their_gpus():
     """By a program of its own 24.11 and 26.05 gave eight GPUs for two."""
     asked = {"tres_per_job": "gres:gpu:2", "tres_per_task": "gres:gpu:1", "min_nodes": 1, "max_nodes": 1}
     calls = [submission(USER, **SMALL, **asked, ntasks_per_node=many) for many in (9, 2)]
-    assert admitted(plugin(), *calls) == [False, True]
+    told = submission(USER, **SMALL, **asked, ntasks_per_node=2, num_tasks=2)
+    assert admitted(plugin(), *calls, told) == [
+        False,
+        False,
+        True,
+    ]  # and one for two, once there was no number of tasks
 
 
 @pytest.mark.parametrize("dependency", ["expand:7", "afterok:6,EXPAND:7"])
@@ -144,8 +158,8 @@ def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: d
     """Without one the job came into the reservation's partition: 64 CPUs and 128G for a ticket of one CPU and 2G."""
     (tmp_path / "key").write_bytes(b"k" * 64)
     allowed = replace(ALLOWED, expires=int(time.time()) + 60, reservation="ra", partitions=tuple(more.values()))
-    made = tickets.new_ticket(allowed, b"#!/bin/sh\n")
-    word = tickets.comment_word(tickets.signed(made, b"k" * 64))
+    made = ticket_making.new_ticket(allowed, b"#!/bin/sh\n")
+    word = ticket_making.comment_word(ticket_making.signed(made, b"k" * 64))
     whole = {"whole": {"name": "whole", "max_share": 0, "total_cpus": 64, "total_nodes": 2, "flag_default": 0}}
     parts = whole | {"cpu": {"name": "cpu", "max_share": 1, "total_cpus": 64, "total_nodes": 2, "flag_default": 1}}
     call = submission(USER, **SMALL, **more, reservation="ra", script="#!/bin/sh\n", comment=word)

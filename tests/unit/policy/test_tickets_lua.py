@@ -21,7 +21,7 @@ from slurm_agent_tools.models.submission_ticket import (
     SubmissionTicket,
     parse_admin_comment,
 )
-from slurm_agent_tools.policy import tickets
+from slurm_agent_tools.policy import ticket_making
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.store.ticket_folder import USED, TicketFolder
@@ -66,11 +66,11 @@ class Kind:
         """A ticket for a minute, where the ceilings say nothing else; returns its word in a comment."""
         allowed = allowed if allowed.expires else replace(allowed, expires=int(time.time()) + 60)
         data = None if script is None else script.encode()
-        ticket = tickets.new_ticket(allowed, data)
+        ticket = ticket_making.new_ticket(allowed, data)
         if self.name == "files":
             TicketFolder(self.folder).add(ticket, data)
-            return tickets.comment_word(ticket.nonce)
-        return tickets.comment_word(tickets.signed(ticket, key))
+            return ticket_making.comment_word(ticket.nonce)
+        return ticket_making.comment_word(ticket_making.signed(ticket, key))
 
 
 def plugin(source: TicketSource | None, **site: object) -> str:

@@ -264,6 +264,9 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
         if value.lower() not in {"", "no", "0", "unlimited"} and not held:
             mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
             yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
+    if "forcerequeueonfail" in told.get("prologflags", "").lower():
+        why = "a job whose owner says that its start failed runs again under its ticket (24.11, 26.05)"
+        yield SiteFinding("PrologFlags", "wrong", f"have ForceRequeueOnFail: {why}", "take it out of PrologFlags")
     kinds = told.get("selecttypeparameters", "")
     if "CR_SOCKET" in kinds.upper():
         why = (

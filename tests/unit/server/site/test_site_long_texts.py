@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.server.site.site_in_memory import ALICE, LONG, Site, site
@@ -56,6 +57,30 @@ async def test_a_long_script_is_judged_compared_and_shown_beside_the_event_loop(
         await ada.made.submit()
         assert (await ada.browser.get(ada.link)).status_code == 200
     assert seen == {name: {beside} for name in ("evaluate_for_ticket", "differences", "_body", "_shows", "_page_of")}
+
+
+@pytest.mark.parametrize(("files", "beside"), [(2, False), (30, True)])
+async def test_a_question_about_long_paths_is_written_beside_the_event_loop(
+    files: int, beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[bool] = []
+    real = approval._body
+
+    def noted(*said: Any) -> str:
+        seen.append(threading.current_thread() is not threading.main_thread())
+        return real(*said)
+
+    monkeypatch.setattr(approval, "_body", noted)
+    async with site(tmp_path, text=POLICY) as made:
+        folder = made.project.joinpath(*["d" * 200] * 5)
+        folder.mkdir(parents=True)
+        for number in range(files):
+            (folder / f"x{number}").write_text("true\n")
+        lines = [f"cd {folder.relative_to(made.project)}", *(f". ./x{number}" for number in range(files))]
+        (made.project / "job.sh").write_text("\n".join([LONG, *lines, ""]))
+        await made.tools.call("get_status", GetStatus())
+        assert (await made.client().ask("judge", words(made)))["question"]
+    assert seen == [beside]
 
 
 async def test_a_question_of_more_than_a_person_can_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
