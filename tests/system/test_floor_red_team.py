@@ -362,10 +362,10 @@ def test_a_ticket_for_memory_of_a_whole_node_is_for_no_memory_of_each_cpu(site: 
     nodes = [name for name in site.place.cluster.nodes if "gpu" in name or "spec" in name]
     whole = "Exclusive=NODE" if VERSION == "26.05" else "OverSubscribe=EXCLUSIVE"
     asked_by_root(site, "scontrol", "create", "PartitionName=alone", f"Nodes={','.join(nodes)}", whole, "State=UP")
-    asked = ("--partition=alone", "-n1", "-N1", "--mem=16G", "--time=5")
+    asked = ("--partition=alone", "-n1", "-N1", "--mem=16G", "--time=5", "--exclusive")
     for memory in ("--mem-per-cpu=6G", "--mem=16G"):
-        word = site.give(replace(site.ceilings(asked), whole_nodes=True, cpus=96))
-        job, said = sbatch(site, *asked[:3], memory, asked[4], f"--comment={word}")
+        word = site.give(replace(site.ceilings(asked), cpus=96))
+        job, said = sbatch(site, *asked[:3], memory, *asked[4:], f"--comment={word}")
         assert (job is None) is memory.startswith("--mem-per"), said
     site.place.run(["scancel", "--me"])
 

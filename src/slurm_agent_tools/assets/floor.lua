@@ -1001,13 +1001,15 @@ end
 local MOST_NAMES, MOST_BRACKETS, MOST_IN_A_SECOND, MOST_LETTERS = 5000, 200, 20000, 2 ^ 20
 local MOST_IN_A_NAME = 5 -- brackets: Slurm knows no more dimensions, and each makes a copy of all names
 local LONGEST_NAME = 64 -- of a machine: thousands that are longer fill the controller's log, and Lua 5.1 does not tell them apart
+local MOST_REFUSED = 20 -- changes: one of an array is asked about here for each of its tasks, and nobody else is answered
 local lately = {}
 
--- What a user sent in this second: names of nodes, and letters of texts that were too long, beyond which none is read.
+-- What a user sent in this second: names of nodes, letters of texts that were too long, and changes that were refused, beyond
+-- which none is read.
 local function of_this_second(uid)
   local now = os.time()
   if lately.second ~= now then lately = { second = now } end
-  lately[uid] = lately[uid] or { names = 0, letters = 0 }
+  lately[uid] = lately[uid] or { names = 0, letters = 0, refused = 0 }
   return lately[uid]
 end
 
@@ -1392,9 +1394,14 @@ end
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
+    local sent = of_this_second(uid)
+    if sent.refused >= MOST_REFUSED then return -1 end
     local long = check_length(job, uid)
-    if long then return answer(long, uid, false) end
-    local code = answer_change(job, record, parts, uid)
+    local code = long and answer(long, uid, false) or answer_change(job, record, parts, uid)
+    if code ~= slurm.SUCCESS then sent.refused = sent.refused + 1 end
+    if sent.refused == MOST_REFUSED then
+      slurm.log_info("slurm-agent-tools floor: refused uid %.0f: more changes in this second, which were not read", uid)
+    end
     -- 22.05 asks before it looks whose job it is: another user's answer would tell what is hidden of it.
     if OF_22_05 and code ~= slurm.SUCCESS and uid ~= record.user_id then return slurm.ESLURM_USER_ID_MISSING or 2010 end
     return code

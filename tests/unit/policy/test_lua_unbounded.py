@@ -216,3 +216,19 @@ def test_gpus_of_tasks_with_several_cpus_are_for_later_versions(fields: dict[str
     answers = [ask(text, [submission(USER, **asked)])[0] for text in (plugin(), later)]
     reason = "gpus: this Slurm may give no GPUs for each task where it has several CPUs; write --gpus-per-node=N"
     assert [answers[0].told[:1] == (reason,), answers[0].code == 0, answers[1].code == 0] == [not fine, fine, True]
+
+
+def test_of_many_refused_changes_in_a_second_the_others_are_not_read():
+    """One change of an array with 20,000 tasks took eight seconds, and seven megabytes of the controller's log."""
+    beyond, fine = change(USER, RECORD, time_limit=10**6), change(USER, RECORD, comment="fine")
+    frozen = plugin().replace("os.time()", "1")
+    counted = "answer_change = function(job, record, parts, uid)"
+    assert counted in frozen
+    read = frozen.replace(counted, counted + " io.write('read')")
+    assert admitted(frozen, *[beyond] * 19, fine, beyond, fine) == [False] * 19 + [True, False, False]
+    printed = lua_host.run(
+        "lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({literal(read)}))()", *[beyond] * 40])
+    )
+    assert printed.count("read") == 20
+    others = change(1002, RECORD, comment="fine")
+    assert admitted(frozen, *[beyond] * 20, others) == [False] * 20 + [True]
