@@ -56,6 +56,8 @@ HELD_BY_NOTHING = ("job.name", "job.options", "script.path", "caller.project")
 
 _NAME = re.compile(r"\b(job|script|caller|queue)\s*\.\s*([a-z_]+)")
 
+_TEXT = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
+
 _CHOICES_AT_MOST = 1000
 
 
@@ -81,6 +83,9 @@ def held_exactly(expressions: Sequence[Expression]) -> list[str]:
 
 def _compiled(rule: SiteRule) -> Expression:
     cel = _library(rule)
+    plain = _TEXT.sub('""', rule.when)
+    if "`" in plain or "//" in plain:  # between the parts of a name they would hide which fact is asked for
+        raise _wrong(rule, "holds a backtick or a comment; write comments behind # of YAML")
     kinds = {"LIST": cel.Type.List(cel.Type.STRING)}
     env = cel.NewEnv(variables={name: kinds.get(kind) or getattr(cel.Type, kind) for name, (kind, _) in FACTS.items()})
     try:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
+import yaml
 from tests.unit.policy.plans import asks, live
 
 from slurm_agent_tools.api.rule_examples import FILE, GIB, PROJECT
+from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.decision import Consent, RuleDecision
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.request import Evidence, Finding
@@ -176,6 +178,28 @@ def test_an_exception_for_another_rule_or_without_a_partition_covers_nothing():
 
 def site(when: str, *, level: str = "deny") -> LoadedPolicy:
     return base(f"site_rules: [{{id: own, when: '{when}', message: Too many., remedy: Ask for one., level: {level}}}]")
+
+
+@pytest.mark.parametrize(
+    ("condition", "fine"),
+    [
+        ("job.`gpus` == 1", False),
+        ("job.// of all\n gpus == 1", False),
+        ('job.name == "`" && job.gpus == 1 // one', False),
+        ('job.name == "https://example.org" && script.text != "`" && job.gpus == 1', True),
+        ('job.name == """a " // b""" && job.gpus == 1', True),
+    ],
+)
+def test_which_facts_a_sites_rule_asks_for_is_seen_or_it_is_refused(condition: str, fine: bool):
+    """What it speaks of is held exactly, and asked for each partition by itself."""
+    pytest.importorskip("cel_expr_python")
+    rule = {"id": "own", "when": condition, "level": "deny", "message": "No.", "remedy": "Ask."}
+    text = yaml.safe_dump(yaml.safe_load(shipped()) | {"site_rules": [rule]}).encode()
+    if fine:
+        assert "job.gpus" in load(text).expressions[0].names
+    else:
+        with pytest.raises(ConfigError, match="holds a backtick or a comment"):
+            load(text)
 
 
 def test_a_sites_rule_says_what_it_saw_and_its_condition():
