@@ -493,8 +493,8 @@ local function judge_change_with_ticket(job, record, most, parts)
     over_shares(found, record, whole_nodes_of(parts, job.partition))
   end
   over_shares(found, record, stated(job, "shared") == 0)
-  if job.req_nodes ~= nil and has_begun(record) then -- the accounting would begin anew (measured)
-    refuse(found, "directives", "the nodes of a job that has begun stay as they are; cancel what is not needed any more")
+  if (job.req_nodes ~= nil or any(job, SHAPE)) and has_begun(record) then -- the accounting would begin anew (measured)
+    refuse(found, "directives", "what a job that has begun takes stays as it is; cancel what is not needed any more")
   end
   if job.req_nodes ~= nil then
     over(found, "nodes", count_nodes(job.req_nodes), most.nodes, "nodes", nil, EXACT.nodes or EXACT.gpus)

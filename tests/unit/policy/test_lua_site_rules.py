@@ -167,11 +167,12 @@ def test_a_job_gives_no_nodes_back_where_a_rule_of_the_site_speaks_of_them(condi
 
 
 @pytest.mark.parametrize(("state", "fine"), [(0, True), (0x200, True), (1, False), (2, False), (0x4001, False)])
-def test_the_nodes_of_a_job_that_has_begun_stay_as_they_are(state: int, fine: bool):
-    """A change to the node that it had began a new row of the accounting, and hours before it counted no more."""
+def test_what_a_job_that_has_begun_takes_stays_as_it_is(state: int, fine: bool):
+    """A change to the node that it had, or to less memory, began a new row of the accounting: hours before it were lost."""
     record = {
         "min_nodes": 2, "max_nodes": 2, "min_mem_per_node": 1024, "job_state": state,
         "admin_comment": SubmissionTicket("ab" * 16, JUDGED, None).admin_comment,
     }  # fmt: skip
-    calls = [change(USER, record, req_nodes="a,b"), change(USER, record, comment="fine")]
-    assert admitted(plugin("job.cpus > 100"), *calls) == [fine, True]
+    changes: list[dict[str, object]] = [{"req_nodes": "a,b"}, {"min_mem_per_node": 1000}, {"comment": "fine"}]
+    calls = [change(USER, record, **one) for one in changes]
+    assert admitted(plugin("job.cpus > 100"), *calls) == [fine, fine, True]
