@@ -20,7 +20,7 @@ local EXPECTED = {
 -- a loop while it holds its locks.
 local NEVER_ZERO = {
   "cpus_per_task", "max_nodes", "min_nodes", "num_tasks", "ntasks_per_core", "ntasks_per_node", "ntasks_per_socket",
-  "sockets_per_node", "cores_per_socket", "threads_per_core",
+  "sockets_per_node", "cores_per_socket", "threads_per_core", "ntasks_per_tres", "ntasks_per_gpu",
 }
 
 -- Fields of a change that decide how large a job is.
@@ -206,7 +206,7 @@ local function counted(get)
   if shape.of_node and shape.of_task and not shape.tasks_per_node then -- as Slurm itself does then (_test_gres_cnt of its gres.c)
     shape.tasks_per_node = ceil(shape.of_node, shape.of_task)
   end
-  if shape.of_task and get("cpus_per_tres") and not positive(get("cpus_per_task")) then -- as sbatch writes them
+  if shape.of_task and not positive(get("cpus_per_task")) then -- as sbatch writes those that are asked for
     shape.cpus_per_task = math.max(1, shape.cpus_per_gpu * shape.of_task)
   end
   local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
@@ -251,8 +251,9 @@ local function counted(get)
   shape.unequal = all and not guessed and shape.of_job and shape.of_task and shape.of_job ~= shape.of_task * all
   shape.even = not tasks and not (shape.tasks_per_gpu or shape.of_task)
   -- Of --gpus with --gpus-per-task and -c the CPUs of all tasks are not told, and 22.05 may give the GPUs of fewer (measured).
+  local of_task = positive(get("cpus_per_task")) or 1 -- sbatch knows none that the partition gives
   shape.fewer_tasks = shape.of_task and not get("cpus_per_tres")
-    and (shape.of_job and shape.cpus_per_task > 1 or not shape.of_job and not guessed and cpus < shape.tasks * shape.cpus_per_task)
+    and (shape.of_job and of_task > 1 or not shape.of_job and not guessed and cpus < shape.tasks * of_task)
 
   local of_gpus_alone = get("cpus_per_tres") and shape.cpus_per_gpu * gpus or 0 -- sbatch of 24.11 writes them into min_cpus
   local most = limit or math.huge
@@ -332,7 +333,8 @@ end
 local function cpus_of_memory(get, shape)
   local split, node, cpu = get("max_mem_per_cpu"), get("min_mem_per_node"), get("min_mem_per_cpu")
   if split == nil then return 0 end
-  return math.max(shape.most_nodes * ceil(node or 0, split), shape.cpus * ceil(cpu or 0, split))
+  local tasks = shape.tasks_of_node -- which all have as many of them
+  return math.max(shape.most_nodes * tasks * ceil(ceil(node or 0, split), tasks), shape.cpus * ceil(cpu or 0, split))
 end
 
 -- CPUs of GPUs of the job that lie unevenly: 24.11 and 26.05 give each node those of the node with the most GPUs (measured).
@@ -604,7 +606,12 @@ local function check_together(found, get, shape)
   if tasks and shape.of_job and shape.of_node and tasks < ceil(shape.of_job, shape.of_node) then -- 24.11
     refuse(found, "gpus", "there are fewer tasks than nodes that the GPUs take; write " .. REMEDY.gpus)
   end
-  local by_tasks = shape.of_task or shape.tasks_per_gpu and shape.of_node and not shape.of_job
+  local of_nodes = shape.tasks_per_gpu and shape.of_node and not shape.of_job
+  local held = of_nodes and shape.tasks_per_gpu * shape.of_node * (positive(get("min_nodes")) or 1)
+  if held and tasks and tasks > held and not get("num_tasks_guessed") then -- 24.11, 26.05: a node without a GPU
+    refuse(found, "gpus", "there are more tasks than GPUs for them on the nodes; say with --nodes how many there are")
+  end
+  local by_tasks = shape.of_task or of_nodes or shape.tasks_per_gpu and not tasks
   if by_tasks and cpus > shape.tasks * shape.cpus_per_task then -- 22.05; of tasks for each GPU 24.11 and 26.05
     refuse(found, "gpus", "there are more CPUs than those of the tasks, and may be GPUs for them; write " .. REMEDY.gpus)
   end
@@ -1021,23 +1028,25 @@ local function longest_number(ranges)
   return longest
 end
 
--- Why a name in a list, with its longest numbers, is none of a machine; nil where all may be.
+-- Why a name in a list, with its longest numbers, is none of a machine; nil where all may be, and the most brackets of one.
 local function no_name_of_a_machine(text)
+  local most = 1
   for name in string.gmatch(with_plain_ranges(text), "[^,%s]+") do
     local whole, brackets = string.gsub(name, "%[([^%[%]]*)%]", longest_number)
     if #whole > LONGEST_NAME then return string.format("has a name longer than %d letters", LONGEST_NAME) end
     if brackets > MOST_IN_A_NAME then return string.format("has a name with more than %d brackets", MOST_IN_A_NAME) end
+    most = math.max(most, brackets)
   end
-  return nil
+  return nil, most
 end
 
 local function too_many_names(sent, text)
   if sent.names > MOST_IN_A_SECOND then return "is one of many long lists in a second; wait a second" end
   local _, brackets = string.gsub(text, "%[", "")
   local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
-  local wrong = brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS)
-  wrong = wrong or many <= MOST_NAMES and no_name_of_a_machine(text)
-  if not wrong and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
+  local wrong, copies = brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS), 1
+  if not wrong and many <= MOST_NAMES then wrong, copies = no_name_of_a_machine(text) end
+  if not wrong and many <= MOST_NAMES then many = copies * count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
   sent.names = sent.names + many
   return wrong or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"

@@ -90,7 +90,8 @@ def with_cpus_of_gpus(request: JobRequest, partition: Partition | None) -> JobRe
         return replace(request, cpus_per_task=of_task) if of_task else request
     if request.cpus_per_task is not None or partition is None:
         return request
-    return replace(request, cpus_per_gpu=partition.def_cpu_per_gpu)
+    of_task = (partition.def_cpu_per_gpu or 0) * (request.gpus_per_task or 0)
+    return replace(request, cpus_per_gpu=partition.def_cpu_per_gpu, cpus_per_task=of_task or None)
 
 
 OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "tres-per-task")

@@ -253,7 +253,8 @@ def _on(request: JobRequest, partition: Partition | None) -> Resources:
         gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
         cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
     if partition is not None and partition.max_mem_per_cpu:
-        of_memory = partition.cpus_for(request.memory_per_node or 0) * shape.most_nodes
+        tasks = request.ntasks_per_node or 1  # which all have as many of them (measured)
+        of_memory = -(-partition.cpus_for(request.memory_per_node or 0) // tasks) * tasks * shape.most_nodes
         gpus = max(gpus, (request.gpus_per_task or 0) * of_memory)  # 22.05 makes tasks of them
         of_node = partition.cpus_per_node * shape.most_nodes if request.memory_per_gpu else 0  # 22.05, measured
         cpus = max(cpus, of_memory, of_node, cpus * partition.cpus_for(request.memory_per_cpu or 0))

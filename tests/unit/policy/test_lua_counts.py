@@ -117,6 +117,14 @@ def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int], slurm: str):
     assert [(one, why) for one, why in zip(asked, refused, strict=True) if why] == []
 
 
+def test_cpus_that_a_partition_gives_for_the_gpus_of_a_task_have_their_memory():
+    """26.05 gave 3000M on each node for -N2 --gpus-per-task=2 --mem-per-cpu=500 with DefCpuPerGPU=3, and 500M were counted."""
+    one = {"nodes": "2", "gpus-per-task": "2", "mem-per-cpu": "1G"}
+    site = {"default_cpus_per_gpu": 3}
+    assert by_guard(one, site) == by_plugin([one], Site(**site))[0] == (4, 12, 2, 3072)  # type: ignore[arg-type]
+    assert by_guard(one, {}) == by_plugin([one], Site())[0] == (4, 2, 2, 512)
+
+
 def test_gpus_of_nodes_that_later_versions_take_for_more_tasks_than_there_are_gpus_for_are_counted():
     """What 26.05 tells of --gpus=1 --ntasks-per-gpu=3 -n9, of which it gave a GPU on each of three nodes."""
     told = {

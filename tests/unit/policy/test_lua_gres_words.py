@@ -142,9 +142,10 @@ def test_cpus_that_slurm_makes_of_memory_count_where_a_cpu_may_have_no_more():
     job = {"time_limit": 5, "num_tasks": 1, "min_cpus": 1, "cpus_per_task": 1, "min_nodes": 1, "max_nodes": 1}
     node, cpu = {"min_mem_per_node": 40960, "pn_min_memory": 40960}, {"min_mem_per_cpu": 20480, "pn_min_memory": 20480}
     gpu = {"mem_per_tres": "gres:gpu:1024", "tres_per_job": "gres:gpu:1"}
+    four = {"num_tasks": 4, "min_cpus": 4, "ntasks_per_node": 4}  # each of them has as many (26.05)
     asked = [
         ("split", node, 9), ("split", node, 10), ("cpu", node, 1), ("cpu,split", node, 9), ("split", cpu, 4), ("split", cpu, 5),
-        ("split", gpu, 64), ("cpu", gpu, 1),
+        ("split", gpu, 64), ("cpu", gpu, 1), ("split", node | four, 11), ("split", node | four, 12),
     ]  # fmt: skip
     most = Ceilings(USER, 2**31, time_limit=5, memory_per_node=2**20, memory_per_gpu=2**20, gpus=1, cpus=1, nodes=1)
     calls = [
@@ -154,7 +155,7 @@ def test_cpus_that_slurm_makes_of_memory_count_where_a_cpu_may_have_no_more():
     ]
     more = FITS.replace("{})\n", f"{lua_host.literal(parts)})\n", 1)
     told = run(Site(tickets=FILES), more, calls)
-    assert [not why for why in told] == [False, True, True, False, False, True, False, True], told
+    assert [not why for why in told] == [False, True, True, False, False, True, False, True, False, True], told
     assert "10 CPUs" in told[0]
     assert "--mem=SIZE" in told[6]
 

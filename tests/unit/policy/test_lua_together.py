@@ -27,6 +27,18 @@ from slurm_agent_tools.policy.loading import load, shipped
         ({"contiguous": 2, "req_nodes": "a,z"}, {"contiguous": 65534, "req_nodes": "a,z"}),
         ({"contiguous": 2}, {"contiguous": 1}),  # after which no slurmctld starts
         (
+            {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2},
+            {"ntasks_per_tres": 1, "tres_per_node": "gres:gpu:1", "num_tasks": 2, "min_cpus": 2, "min_nodes": 2, "max_nodes": 2},
+        ),
+        (
+            {"ntasks_per_tres": 2, "tres_per_job": "gres:gpu:2", "min_cpus": 6},
+            {"ntasks_per_tres": 2, "tres_per_job": "gres:gpu:2", "min_cpus": 4},
+        ),
+        (
+            {"ntasks_per_tres": 0, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+            {"ntasks_per_tres": 65534, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
+        ),
+        (
             {"ntasks_per_tres": 1, "tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
             {"tres_per_task": "gres:gpu:1", "num_tasks": 1, "min_cpus": 1},
         ),
@@ -74,7 +86,7 @@ from slurm_agent_tools.policy.loading import load, shipped
             {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 2, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
         ),
     ],
-    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
+    ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "a node without a GPU for its task", "CPUs of no task of a GPU", "no tasks for each GPU", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
          "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(

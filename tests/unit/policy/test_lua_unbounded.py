@@ -177,7 +177,8 @@ def test_long_names_of_nodes_are_not_told_apart():
         assert told(**{field: f"{'a' * 63}[1-2]"}) == told(**{field: f"{'a' * 40},{'b' * 40}"}) == ""
         assert told(**{field: f"a[1-5000]{'[1]' * 63}"}) == told(**{field: f"a[1,{'1' * 65}]"}) == reason
         assert told(**{field: f"a{'[1-2]' * 6}"}) == f"directives: {field} has a name with more than 5 brackets"
-        assert told(**{field: f"a{'[1-2]' * 5}"}) == ""
+        assert told(**{field: f"a{'[1-2]' * 5}"}) == told(**{field: "a[1-5000]"}) == ""
+        assert told(**{field: "a[1-5000][1]"}) == f"directives: {field} names more than 5000 nodes"  # as many copies
         assert admitted(plugin(), change(USER, RECORD, **{field: f"{'a' * 65}[1]"})) == [False]
 
 

@@ -179,6 +179,8 @@ def test_cpus_that_slurm_makes_of_memory_count_where_a_cpu_may_have_no_more():
     assert resolved("-N1 -n1 --mem-per-cpu=20G", limited).cpus == 5
     assert resolved("-N1 --gpus=1 --mem-per-gpu=16G", limited).cpus == 63
     assert resolved("-N1 -n1 --mem=40G", GPU).cpus == 1
+    assert resolved("-N1 -n4 --ntasks-per-node=4 --mem=20G", limited).cpus == 8  # two for each task (26.05)
+    assert resolved("-N2 -n8 --ntasks-per-node=4 --mem=20G", limited).cpus == 16
 
 
 TOTALS = [
