@@ -21,8 +21,9 @@ from tests.system.faces import Place
 from tests.system.ticket_shapes import VERSION, Shape
 
 from slurm_agent_tools.devcluster import lifecycle
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.submission_ticket import Ceilings
-from slurm_agent_tools.policy import ticket_making
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.store.ticket_folder import USED, TicketFolder
 
 SCRIPT = b"#!/bin/bash\nsleep 60\n"
@@ -51,11 +52,11 @@ class Site:
 
     def give(self, allowed: Ceilings, script: bytes | None = SCRIPT, *, kind: str = "files", key: bytes = b"") -> str:
         """A new ticket; returns its word in a comment."""
-        ticket = ticket_making.new_ticket(allowed, script)
+        ticket = tickets.new_ticket(allowed, script)
         if kind == "files":
             TicketFolder(self.tickets).add(ticket, script)
-            return ticket_making.comment_word(ticket.nonce)
-        return ticket_making.comment_word(ticket_making.signed(ticket, key or self.key))
+            return submission_ticket.comment_word(ticket.nonce)
+        return submission_ticket.comment_word(submission_ticket.signed(ticket, key or self.key))
 
     def log(self) -> str:
         return (self.place.cluster.folder / "log/slurmctld.log").read_text(errors="replace")

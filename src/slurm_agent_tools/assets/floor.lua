@@ -1046,9 +1046,9 @@ local function too_many_names(sent, text)
   local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
   local wrong, copies = brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS), 1
   if not wrong and many <= MOST_NAMES then wrong, copies = no_name_of_a_machine(text) end
-  if not wrong and many <= MOST_NAMES then many = copies * count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
+  if not wrong and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
   sent.names = sent.names + many
-  return wrong or many > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
+  return wrong or many * copies > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
 end
 

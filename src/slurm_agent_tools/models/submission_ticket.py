@@ -7,9 +7,12 @@ forms are read by `assets/tickets.lua` as well. A text that cannot be read is a 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from slurm_agent_tools.errors import InputError
 
 COMMENT_WORD = "ticket="
 """Before a ticket, as one word of a job's comment. The controller takes the word out."""
@@ -19,6 +22,9 @@ LARGEST_SIGNED_SCRIPT = 6 * 2**10
 
 LONGEST_SIGNED_TICKET = 1024
 """Letters of a signed ticket: longer ones are refused unread, since anybody can make the controller check one."""
+
+SHORTEST_KEY = 32
+"""Bytes of the key of signed tickets, at least."""
 
 _TITLE = "slurm-agent-tools ticket 1"
 
@@ -184,6 +190,11 @@ def is_nonce(text: str) -> bool:
     return _NONCE.fullmatch(text) is not None
 
 
+def comment_word(text: str) -> str:
+    """The word for a job's comment: of a ticket's number where its file lies with the controller, else of it signed."""
+    return f"{COMMENT_WORD}{text}"
+
+
 # --- A ticket as a file: a few lines, then the exact script ---------------------------------------------------------
 
 
@@ -205,3 +216,41 @@ def parse_ticket_file(data: bytes) -> SubmissionTicket:
     if ticket_file(ticket, None if ticket.script_sha256 is None else script) != data:
         raise ValueError("the script in the file is not the one that the ticket names")
     return ticket
+
+
+# --- A ticket that proves itself, for a controller with which no folder is shared -------------------------------------
+
+
+def check_signable(script: bytes) -> None:
+    """Raises InputError for a script that is too long for a signed ticket."""
+    if len(script) > LARGEST_SIGNED_SCRIPT:
+        hint = "Move what it holds into a file of the project, and run that from the script."
+        raise InputError("script", None, f"is longer than {LARGEST_SIGNED_SCRIPT} bytes", hint=hint)
+
+
+def signed(ticket: SubmissionTicket, key: bytes) -> str:
+    """The ticket with its HMAC-SHA-256 (RFC 2104), as one word. Raises InputError where its names are too long."""
+    text = f"{ticket.claim}.{_proof(ticket.claim, _checked(key))}"
+    if len(text) > LONGEST_SIGNED_TICKET:
+        hint = "Name fewer partitions."
+        raise InputError("partition", None, f"makes a ticket of more than {LONGEST_SIGNED_TICKET} letters", hint=hint)
+    return text
+
+
+def verify(text: str, keys: Sequence[bytes]) -> SubmissionTicket:
+    """The ticket of a signed word; any of the keys may have signed it. Raises ValueError."""
+    claim, _, proof = text.rpartition(".")
+    sound = [hmac.compare_digest(_proof(claim, _checked(key)).encode(), proof.encode()) for key in keys]
+    if not any(sound):
+        raise ValueError("the ticket is not signed by this site")
+    return parse_claim(claim)
+
+
+def _checked(key: bytes) -> bytes:
+    if len(key) < SHORTEST_KEY:
+        raise ValueError(f"the key of tickets is shorter than {SHORTEST_KEY} bytes")
+    return key
+
+
+def _proof(claim: str, key: bytes) -> str:
+    return hmac.new(key, claim.encode(), hashlib.sha256).hexdigest()

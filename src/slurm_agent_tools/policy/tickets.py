@@ -6,7 +6,9 @@ are numbers and no shape, so what is judged is the most that they let a job have
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,9 +27,7 @@ from slurm_agent_tools.models.geometry import (
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.models.submission_ticket import (
-    Ceilings,
-)
+from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_of_each, harsher_verdict
 from slurm_agent_tools.policy.plan import one_node_pin
 from slurm_agent_tools.scripts.effective_request import named, resolve
@@ -359,3 +359,10 @@ def _larger(counted: int | None, allowed: int | None, has: int, unit: int = _MIB
 
 def _explained(before: RuleDecision, now: RuleDecision) -> RuleDecision:
     return now if now.outcome == before.outcome else replace(now, message=f"{now.message} {_OTHERWISE}")
+
+
+def new_ticket(allowed: Ceilings, script: bytes | None) -> SubmissionTicket:
+    """A ticket with a number that nobody can guess."""
+    return SubmissionTicket(
+        secrets.token_hex(16), allowed, None if script is None else hashlib.sha256(script).hexdigest()
+    )

@@ -10,8 +10,9 @@ import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
 
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
-from slurm_agent_tools.policy import ticket_making
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 
@@ -31,8 +32,10 @@ def plugin(source: TicketSource | None = FILES, **site: object) -> str:
 def signed(folder: Path) -> tuple[TicketSource, str]:
     """A source of signed tickets, and a ticket without its script's."""
     (folder / "key").write_bytes(b"k" * 64)
-    ticket = ticket_making.new_ticket(replace(ALLOWED, expires=int(time.time()) + 60), SCRIPT.encode())
-    return TicketSource.parse(f"hmac:{folder}/key"), ticket_making.comment_word(ticket_making.signed(ticket, b"k" * 64))
+    ticket = tickets.new_ticket(replace(ALLOWED, expires=int(time.time()) + 60), SCRIPT.encode())
+    return TicketSource.parse(f"hmac:{folder}/key"), submission_ticket.comment_word(
+        submission_ticket.signed(ticket, b"k" * 64)
+    )
 
 
 def admitted(text: str, *calls: str, program: str = "lua5.1") -> list[bool]:
@@ -255,8 +258,8 @@ def test_a_ticket_for_a_list_of_qos_is_good_for_it_and_for_each_of_them(tmp_path
     source = TicketSource.parse(f"hmac:{tmp_path}/key")
     listed = replace(ALLOWED, expires=int(time.time()) + 60, qos="high,night")
     for qos, good in (("high,night", True), ("night", True), ("night,other", False), (None, False)):
-        word = ticket_making.comment_word(
-            ticket_making.signed(ticket_making.new_ticket(listed, SCRIPT.encode()), b"k" * 64)
+        word = submission_ticket.comment_word(
+            submission_ticket.signed(tickets.new_ticket(listed, SCRIPT.encode()), b"k" * 64)
         )
         assert admitted(plugin(source), submission(USER, **SMALL, script=SCRIPT, comment=word, qos=qos)) == [good], qos
 

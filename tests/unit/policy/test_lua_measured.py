@@ -12,8 +12,9 @@ from tests.unit.policy.lua_host import change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, SCRIPT, SMALL, USER, admitted, plugin
 from tests.unit.policy.test_lua_counts import _COUNT, run
 
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
-from slurm_agent_tools.policy import ticket_making
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource
 
 TICKET = SubmissionTicket("ab" * 16, replace(ALLOWED, gpus=4), None)
@@ -24,8 +25,8 @@ BY_CPU = {"time_limit": 5, "pn_min_memory": 1024, "environment": {}}
 def with_ticket(folder: Path, **fields: object) -> bool:
     """Whether a job with a ticket for four GPUs is let in."""
     (folder / "key").write_bytes(b"k" * 64)
-    made = ticket_making.new_ticket(replace(ALLOWED, gpus=4, expires=int(time.time()) + 60), SCRIPT.encode())
-    word = ticket_making.comment_word(ticket_making.signed(made, b"k" * 64))
+    made = tickets.new_ticket(replace(ALLOWED, gpus=4, expires=int(time.time()) + 60), SCRIPT.encode())
+    word = submission_ticket.comment_word(submission_ticket.signed(made, b"k" * 64))
     source = TicketSource.parse(f"hmac:{folder}/key")
     return admitted(plugin(source), submission(USER, **{**SMALL, **fields}, script=SCRIPT, comment=word)) == [True]
 

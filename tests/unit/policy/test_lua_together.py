@@ -11,8 +11,9 @@ from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
 
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
-from slurm_agent_tools.policy import ticket_making
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 
@@ -170,8 +171,8 @@ def test_with_a_reservation_a_ticket_names_the_partition(tmp_path: Path, more: d
     """Without one the job came into the reservation's partition: 64 CPUs and 128G for a ticket of one CPU and 2G."""
     (tmp_path / "key").write_bytes(b"k" * 64)
     allowed = replace(ALLOWED, expires=int(time.time()) + 60, reservation="ra", partitions=tuple(more.values()))
-    made = ticket_making.new_ticket(allowed, b"#!/bin/sh\n")
-    word = ticket_making.comment_word(ticket_making.signed(made, b"k" * 64))
+    made = tickets.new_ticket(allowed, b"#!/bin/sh\n")
+    word = submission_ticket.comment_word(submission_ticket.signed(made, b"k" * 64))
     whole = {"whole": {"name": "whole", "max_share": 0, "total_cpus": 64, "total_nodes": 2, "flag_default": 0}}
     parts = whole | {"cpu": {"name": "cpu", "max_share": 1, "total_cpus": 64, "total_nodes": 2, "flag_default": 1}}
     call = submission(USER, **SMALL, **more, reservation="ra", script="#!/bin/sh\n", comment=word)

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_ceilings, parse_claim
-from slurm_agent_tools.policy import ticket_making, tickets
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 
@@ -178,48 +179,48 @@ def test_no_ticket_is_for_what_cannot_be_bounded(request_: JobRequest, field: st
 
 @given(st.binary(min_size=32, max_size=200), st.binary(max_size=50))
 def test_a_signed_ticket_is_the_claim_and_its_rfc_2104_proof(key: bytes, script: bytes):
-    ticket = ticket_making.new_ticket(allowed("--time=1", "--mem=1G"), script)
-    text = ticket_making.signed(ticket, key)
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), script)
+    text = submission_ticket.signed(ticket, key)
     claim, _, proof = text.rpartition(".")
     assert parse_claim(claim) == ticket
     assert proof == hmac.new(key, claim.encode(), hashlib.sha256).hexdigest()
-    assert ticket_making.verify(text, [OLD, key]) == ticket
+    assert submission_ticket.verify(text, [OLD, key]) == ticket
     assert " " not in text
 
 
 @given(st.integers(0, 400), st.sampled_from("0123456789abcdef.%,=-"))
 def test_a_signed_ticket_with_another_letter_anywhere_is_refused(place: int, letter: str):
-    ticket = ticket_making.new_ticket(allowed("--time=1", "--mem=1G"), b"")
-    text = ticket_making.signed(replace(ticket, nonce="ab" * 16), KEY)
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), b"")
+    text = submission_ticket.signed(replace(ticket, nonce="ab" * 16), KEY)
     place %= len(text)
     other = text[:place] + letter + text[place + 1 :]
     if other == text:
-        assert ticket_making.verify(other, [KEY])
+        assert submission_ticket.verify(other, [KEY])
     else:
         with pytest.raises(ValueError, match="not signed"):
-            ticket_making.verify(other, [KEY])
+            submission_ticket.verify(other, [KEY])
 
 
 def test_two_keys_count_while_a_site_changes_them_and_a_short_one_never():
-    ticket = ticket_making.new_ticket(allowed("--time=1", "--mem=1G"), None)
-    assert ticket_making.verify(ticket_making.signed(ticket, OLD), [KEY, OLD]) == ticket
+    ticket = tickets.new_ticket(allowed("--time=1", "--mem=1G"), None)
+    assert submission_ticket.verify(submission_ticket.signed(ticket, OLD), [KEY, OLD]) == ticket
     for keys in ([KEY], []):
         with pytest.raises(ValueError, match="not signed"):
-            ticket_making.verify(ticket_making.signed(ticket, OLD), keys)
+            submission_ticket.verify(submission_ticket.signed(ticket, OLD), keys)
     with pytest.raises(ValueError, match="shorter"):
-        ticket_making.signed(ticket, b"short")
+        submission_ticket.signed(ticket, b"short")
 
 
 def test_every_ticket_has_its_own_number():
-    made = {ticket_making.new_ticket(allowed("--time=1", "--mem=1G"), b"").nonce for _ in range(100)}
+    made = {tickets.new_ticket(allowed("--time=1", "--mem=1G"), b"").nonce for _ in range(100)}
     assert len(made) == 100
-    assert ticket_making.comment_word("abc") == "ticket=abc"
+    assert submission_ticket.comment_word("abc") == "ticket=abc"
 
 
 def test_a_script_that_the_controller_would_hash_too_long_gets_no_signed_ticket():
-    ticket_making.check_signable(b"#" * LARGEST_SIGNED_SCRIPT)
+    submission_ticket.check_signable(b"#" * LARGEST_SIGNED_SCRIPT)
     with pytest.raises(InputError, match="script"):
-        ticket_making.check_signable(b"#" * (LARGEST_SIGNED_SCRIPT + 1))
+        submission_ticket.check_signable(b"#" * (LARGEST_SIGNED_SCRIPT + 1))
 
 
 def test_whole_nodes_are_allowed_where_they_were_asked_for():
@@ -241,9 +242,9 @@ def test_no_ticket_is_for_a_layout_that_overcommit_makes_cpus_of(words: tuple[st
 
 
 def test_a_ticket_that_names_too_much_is_not_signed():
-    many = ticket_making.new_ticket(allowed("--time=1", "--mem=1G", f"--partition={','.join(['p' * 20] * 50)}"), None)
+    many = tickets.new_ticket(allowed("--time=1", "--mem=1G", f"--partition={','.join(['p' * 20] * 50)}"), None)
     with pytest.raises(InputError, match="partition"):
-        ticket_making.signed(many, KEY)
+        submission_ticket.signed(many, KEY)
 
 
 def test_a_list_of_qos_is_allowed_name_by_name_and_no_name_is_none():

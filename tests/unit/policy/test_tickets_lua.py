@@ -19,9 +19,11 @@ from slurm_agent_tools.models.submission_ticket import (
     LARGEST_SIGNED_SCRIPT,
     Ceilings,
     SubmissionTicket,
+    comment_word,
     parse_admin_comment,
-)
-from slurm_agent_tools.policy import ticket_making
+    signed,
+)  # fmt: skip
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.store.ticket_folder import USED, TicketFolder
@@ -54,9 +56,8 @@ class Kind:
 
     @property
     def source(self) -> TicketSource:
-        if self.name == "files":
-            return TicketSource.parse(f"files:{self.folder}")
-        return TicketSource.parse(f"hmac:{self.folder}/key,{self.folder}/old")
+        signed_by = f"hmac:{self.folder}/key,{self.folder}/old"
+        return TicketSource.parse(f"files:{self.folder}" if self.name == "files" else signed_by)
 
     @property
     def plugin(self) -> str:
@@ -66,11 +67,10 @@ class Kind:
         """A ticket for a minute, where the ceilings say nothing else; returns its word in a comment."""
         allowed = allowed if allowed.expires else replace(allowed, expires=int(time.time()) + 60)
         data = None if script is None else script.encode()
-        ticket = ticket_making.new_ticket(allowed, data)
+        ticket = tickets.new_ticket(allowed, data)
         if self.name == "files":
             TicketFolder(self.folder).add(ticket, data)
-            return ticket_making.comment_word(ticket.nonce)
-        return ticket_making.comment_word(ticket_making.signed(ticket, key))
+        return comment_word(ticket.nonce if self.name == "files" else signed(ticket, key))
 
 
 def plugin(source: TicketSource | None, **site: object) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.submission_ticket import Ceilings
-from slurm_agent_tools.policy import ticket_making
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.server.site.ticket_issuer import TicketIssuer
 from slurm_agent_tools.store.ticket_folder import TicketFolder
 from slurm_agent_tools.transport import process, site_files
@@ -43,7 +43,7 @@ def trial(site: Installation) -> SiteFinding:
         return SiteFinding("a trial ticket", "not known", "only root can try one")
     expires = int(time.time()) + _SECONDS
     allowed = Ceilings(account.pw_uid, expires, time_limit=1, memory_per_node=1, memory_per_gpu=1)
-    ticket = ticket_making.new_ticket(allowed, _WRAPPED)
+    ticket = tickets.new_ticket(allowed, _WRAPPED)
     try:
         word = TicketIssuer(site.config).publish(ticket, _WRAPPED)
         first, second = _sent(site, word), _sent(site, word)

@@ -19,7 +19,7 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, token_in
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
-from slurm_agent_tools.policy import ticket_making, tickets
+from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.policy.site_rules import held_exactly
 from slurm_agent_tools.server.site.site_config import SiteConfig
@@ -138,7 +138,7 @@ class SiteJudgement:
         context, now = self._context, self._context.clock.now()
         most = self._ceilings(request.effective)
         cpus = max(most.cpus, request.resources.cpus or 0)  # Slurm makes some of memory where MaxMemPerCPU is set
-        ticket = ticket_making.new_ticket(replace(most, cpus=cpus), request.data)
+        ticket = tickets.new_ticket(replace(most, cpus=cpus), request.data)
         self._issuer.check_signable(ticket)
         item = Submission(
             token=f"{SUBMISSION_PREFIX}{ticket.nonce[:16]}", idempotency_key=ticket.nonce, phase="intent", created=now,

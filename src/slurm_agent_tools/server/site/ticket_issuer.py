@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
-from slurm_agent_tools.policy import ticket_making
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.store.ticket_folder import KEPT, TicketFolder
 from slurm_agent_tools.text import safe_open
@@ -38,19 +38,19 @@ class TicketIssuer:
     def check(self, script: bytes) -> None:
         """Raises InputError for a script that no ticket of this site can be for."""
         if self._key is not None:
-            ticket_making.check_signable(script)
+            submission_ticket.check_signable(script)
 
     def check_signable(self, ticket: SubmissionTicket) -> None:
         """Raises InputError for one that names too much to be signed, before anything is kept of it."""
         if self._folder is None:
-            ticket_making.signed(ticket, self._key or b"")
+            submission_ticket.signed(ticket, self._key or b"")
 
     def publish(self, ticket: SubmissionTicket, script: bytes) -> str:
         """The word for the job's comment; from now on the controller lets the job in, once."""
         if self._folder is None:
-            return ticket_making.comment_word(ticket_making.signed(ticket, self._key or b""))
+            return submission_ticket.comment_word(submission_ticket.signed(ticket, self._key or b""))
         self._folder.add(ticket, script)
-        return ticket_making.comment_word(ticket.nonce)
+        return submission_ticket.comment_word(ticket.nonce)
 
     def fate(self, nonce: str, given: datetime, now: datetime) -> TicketFate:
         """What became of a ticket; one that is over is taken back, so that it is certain."""
@@ -73,7 +73,7 @@ def _key(path: Path) -> bytes:
         key = safe_open.read(path, _KEY_BYTES).rstrip()
     except OSError as error:
         raise ConfigError("key", str(path), f"cannot be read: {error.strerror}", hint="Run `site check`.") from error
-    if len(key) < ticket_making.SHORTEST_KEY:
-        problem = f"is shorter than {ticket_making.SHORTEST_KEY} bytes"
+    if len(key) < submission_ticket.SHORTEST_KEY:
+        problem = f"is shorter than {submission_ticket.SHORTEST_KEY} bytes"
         raise ConfigError("key", str(path), problem, hint="Make a new one.")
     return key

@@ -14,9 +14,9 @@ from tests.unit.server.site.site_in_memory import ALICE, SCRIPT, Site, site
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
+from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.arguments import GetStatus
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.policy import ticket_making
 from slurm_agent_tools.server.site import remote_files, service
 from slurm_agent_tools.server.site.remote_files import RemoteFiles
 from slurm_agent_tools.server.site.site_config import SiteConfig
@@ -49,7 +49,7 @@ async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_pat
     async with site(tmp_path, text=cap, tokens="hmac", key=tmp_path / "key") as made:
         given = await made.client().ask("judge", words(made))
         assert given["word"].startswith("ticket=v1.")
-        ticket = ticket_making.verify(given["word"].removeprefix("ticket="), [KEY])
+        ticket = submission_ticket.verify(given["word"].removeprefix("ticket="), [KEY])
         assert ticket.ceilings.uid == ALICE.uid
         assert made.open_tickets() == []
         await made.client().ask("settle", {"token": given["token"]})  # nobody can take it back
@@ -63,7 +63,7 @@ async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_pat
 
 
 async def test_what_is_too_long_to_be_signed_uses_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ticket_making, "LONGEST_SIGNED_TICKET", 100)
+    monkeypatch.setattr(submission_ticket, "LONGEST_SIGNED_TICKET", 100)
     (tmp_path / "key").write_bytes(KEY)
     async with site(tmp_path, tokens="hmac", key=tmp_path / "key") as made:
         with pytest.raises(InputError, match="makes a ticket of more than 100 letters"):
@@ -82,7 +82,7 @@ async def test_of_a_signed_ticket_no_comment_tells_that_it_was_spent_but_the_con
         third = {**words(made), "arguments": {"script": "job.sh", "job_name": "third"}}
         assert "token" not in await made.client().ask("judge", third)  # the job and the ticket count, each for itself
 
-        made.slurm.noted = {ticket_making.verify(given["word"].removeprefix("ticket="), [KEY]).nonce: int(bare.out)}
+        made.slurm.noted = {submission_ticket.verify(given["word"].removeprefix("ticket="), [KEY]).nonce: int(bare.out)}
         assert "token" in await made.client().ask("judge", third)
         owner = owner_of(made)
         assert [item.job_id for item in made.ledger().accepted(owner)] == [int(bare.out)]
