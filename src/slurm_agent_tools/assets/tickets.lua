@@ -297,7 +297,7 @@ local function over_gpus(found, shape, most, exact)
   over(found, "gpus", gpus, most.gpus, "GPUs", nil, exact)
 end
 
--- Whole nodes are more than the numbers of a ticket for them: what was judged by them is let in with nothing less, or else.
+-- A ticket for whole nodes was judged by all that they have, so it is for nothing less.
 local function over_whole_nodes(found, shared, most)
   if most.whole == 0 then
     check_exclusive(found, shared)
