@@ -575,9 +575,10 @@ local function check_together(found, get, shape)
       refuse(found, "gpus", "--ntasks is not --ntasks-per-node on each of the nodes, and GPUs go with tasks; leave one out")
     end
   end
+  local guessed = get("num_tasks_guessed")
   local limit = positive(get("max_nodes")) -- of more nodes than GPUs sbatch of 22.05 says that there may be fewer than -N
   local places = limit and (shape.tasks_per_node or 0) * math.max(limit, positive(get("min_nodes")) or 1) or 0
-  local crowded = tasks and not get("num_tasks_guessed") and places > 0 and tasks > places
+  local crowded = tasks and not guessed and places > 0 and tasks > places
   if crowded and shape.of_job_alone and shape.cpus_per_gpu > 0 then -- 26.05, with --distribution=plane
     refuse(found, "gpus", "there are more --ntasks than --ntasks-per-node has place for, and CPUs go with GPUs; leave one out")
   end
@@ -585,7 +586,7 @@ local function check_together(found, get, shape)
     refuse(found, "gpus", "GPUs of the job and of each task stand beside no number of tasks; no command of Slurm's sends that")
   end
   local even = shape.nodes == shape.most_nodes and shape.tasks == shape.nodes * (shape.tasks_per_node or 1)
-  local uneven = shape.most_nodes > 1 and shape.tasks > 1 and not even and not get("num_tasks_guessed")
+  local uneven = shape.most_nodes > 1 and shape.tasks > 1 and not even and not guessed
   if shape.of_task and shape.cpus_per_gpu > 0 and uneven then -- 26.05: one node got the CPUs of others' tasks
     refuse(found, "gpus", "GPUs of tasks lie unevenly on several nodes, and CPUs go with them; write --ntasks-per-node too, or " .. REMEDY.gpus)
   end
@@ -608,7 +609,7 @@ local function check_together(found, get, shape)
   end
   local of_nodes = shape.tasks_per_gpu and shape.of_node and not shape.of_job
   local held = of_nodes and shape.tasks_per_gpu * shape.of_node * (positive(get("min_nodes")) or 1)
-  if held and tasks and tasks > held and not get("num_tasks_guessed") then -- 24.11, 26.05: a node without a GPU
+  if held and tasks and tasks > held and not guessed then -- 24.11, 26.05: a node without a GPU
     refuse(found, "gpus", "there are more tasks than GPUs for them on the nodes; say with --nodes how many there are")
   end
   local by_tasks = shape.of_task or of_nodes or shape.tasks_per_gpu and not tasks
@@ -1392,7 +1393,8 @@ function slurm_job_submit(job, parts, uid)
     if code == slurm.SUCCESS then
       local tasks = tasks_to_tell(job, parts)
       keep_to_counts(job, parts)
-      job.num_tasks = tasks or tasks_to_tell(job, parts) or job.num_tasks -- a range may have become one number
+      tasks = tasks or tasks_to_tell(job, parts) -- a range may have become one number
+      if tasks then job.num_tasks = tasks end
       keep_account(job)
     end
     job.requeue = 0

@@ -171,21 +171,21 @@ def passing(line: str) -> bool:
 
     So do rows of data, and sentences about an exception.
     """
-    return _passing_again(line) if len(line) <= _OFTEN else _passing(line)
+    return _short_passing(line) if len(line) <= _OFTEN else _long_passing(line)
 
 
-@lru_cache(maxsize=8192)  # signatures, and those who look for errors, go through the same lines one after the other
-def _passing_again(line: str) -> bool:
-    return _passing(line)
-
-
-@lru_cache(maxsize=16)
 def _passing(line: str) -> bool:
     if _USUAL.search(line) is not None or (_ROW.match(line) is not None and _STRUCTURED.search(line) is None):
         return True
     return _EXCEPTION.match(line) is None and (
         _GOT_OVER.search(line) is not None or _MENTIONED.search(line) is not None
     )
+
+
+# Signatures, and those who look for errors, go through the same lines one after the other.
+_short_passing = lru_cache(maxsize=8192)(_passing)
+
+_long_passing = lru_cache(maxsize=16)(_passing)
 
 
 def prose(line: str) -> bool:

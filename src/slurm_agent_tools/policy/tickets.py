@@ -117,7 +117,6 @@ def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact
     if "qos" in exact and not request.qos:  # the default is the user's own choice, at any time (measured)
         hint = "Write #SBATCH --qos."
         raise InputError("qos", None, "is not named, and a rule of the site speaks of it", hint=hint)
-
     if "gpus" in exact and request.gpus and request.gpus_per_task:  # 22.05 may give those of fewer tasks (measured)
         hint = "Leave #SBATCH --gpus out."
         raise InputError(
