@@ -27,41 +27,45 @@ _GOT_OVER = re.compile(
 
 # What programs print as errors on every other node, whatever becomes of them.
 _USUAL = re.compile(
-    r"Unable to register cu(?:DNN|FFT|BLAS) factory|TF-TRT|libnvinfer|\bSetting up X11|X11 connection rejected"
-    r"|Inappropriate ioctl|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
+    r"Unable to register cu(?:DNN|FFT|BLAS) factory|TF-TRT|libnvinfer|X11 connection rejected|Inappropriate ioctl"
+    r"|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
-    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity|.{0,80}(?:/proc/\d"
-    r"|/sys/fs/cgroup|/cgroup/))"
-    r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
-    r"|test(?:s|_\w+)? (?!did not ).{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$"
-    r"|\bthis does not indicate an error\b"
-    r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
-    r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with |\(FOAM_SIGFPE\)"
-    r"|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b|\(_pin_memory_loop\)"
-    r"|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: |^scancel: error: Kill job error"
-    r"|^other system errors; your job|\] (?:error while decoding|concealing \d)"
-    r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied|\bLibfabric library call\b"
-    r"|^  Error: No data available \(61\)|^ {2}Error: {2,12}.{1,60} \(errno \d+\)$"
-    r"|\bbehave unpredictably \(and/or abort\)|^(?:mkdir|ln): .{1,300}: File exists$"
-    r"|^fatal: (?:not a git repository|[Nn]o names found, cannot describe)|^hwloc/linux: |^SLF4J: "
-    r"|^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
-    r"|^\((?:note: )?file .{1,300} not found\)$|^\s+error \[nextflow\.exception\.\w+\]: "
-    r"|\bconnect ENOENT \S{1,80}/vscode-|^Unable to init server: |^Failed to detect a default CUDA arch"
-    r"|^Error caught was: No module named|^Could not load symbol cublas|^(?:lbfgs|liblinear) failed to converge\b"
-    r"|\bsent help message help-\S+ / (?!mpi_errors_are_fatal)|^Failed to (?:initialize|properly shut ?down) NVML: N/A"
-    r"|^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
-    r"|\bfailed to (?:set times|preserve (?:ownership|times|mode))\b"
-    r"|\bPMIX ERROR: \S{1,40} in file \S{0,80}(?:gds_|dstore_)|^Unable to find image .{1,200} locally$"
-    r"|\bTask completed > TaskHandler\[|^A system call failed during shared memory initialization"
-    r"|^\[NbConvertApp\] ERROR \| unhandled iopub msg|pip's dependency resolver does not currently"
-    r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
-    r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b|\bDelay kernel timed out: measured"
-    r"|\bwill result in indexing errors\b|\bOperation was cancelled$|\btime step continuity errors : "
-    r"|^ {1,12}\d{1,12}(?:/\d{1,12})?(?: {1,12}\d{1,9}\.\d{3}){4} "
-    r"|^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
-    r"|^(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
-    r"|^wandb: (?:ERROR|WARNING)? ?.{0,120}(?:<Response \[5\d\d\]>|\b5\d\d encountered\b|context deadline exceeded)",
+    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity"
+    r"|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
+    r"|Address family not supported by protocol|GPU will not be used"
+    r"|test(?:s|_\w+)? (?!did not ).{0,40}(?:passed|PASSED|ok\b)|/ error messages$|\(FOAM_SIGFPE\)"
+    r"|\(_pin_memory_loop\)|\] (?:error while decoding|concealing \d)|pip's dependency resolver does not currently"
+    r"|[Ee]rror evaluating the log probability at the initial"
+    r"|\b(?:Setting up X11|(?:error|exit|return) codes: |this does not indicate an error\b|pyxis: could not remove "
+    r"|assert \(!closed\) failed$|(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
+    r"|Libfabric library call\b|behave unpredictably \(and/or abort\)|G4Exception\b|connect ENOENT \S{1,80}/vscode-"
+    r"|sent help message help-\S+ / (?!mpi_errors_are_fatal)"
+    r"|failed to (?:set times|preserve (?:ownership|times|mode))\b"
+    r"|PMIX ERROR: \S{1,40} in file \S{0,80}(?:gds_|dstore_)|Task completed > TaskHandler\["
+    r"|Delay kernel timed out: measured|will result in indexing errors\b|Operation was cancelled$"
+    r"|time step continuity errors : )",
+    re.ASCII,
+)
+
+# The same where it begins a line: a search would ask for each of them at each of a line's characters.
+_USUAL_BEGINNING = re.compile(
+    r"-- |\+{1,6} \S|(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
+    r"|\[W .{10,40}\] Trial \d+ failed with |(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|xauth: "
+    r"|scancel: error: Kill job error|other system errors; your job"
+    r"|(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied|  Error: No data available \(61\)"
+    r"| {2}Error: {2,12}.{1,60} \(errno \d+\)$|(?:mkdir|ln): .{1,300}: File exists$"
+    r"|fatal: (?:not a git repository|[Nn]o names found, cannot describe)|hwloc/linux: |SLF4J: "
+    r"|Picked up \w*JAVA_\w*OPTIONS: |ALSA lib |X Error of failed|\((?:note: )?file .{1,300} not found\)$"
+    r"|\s+error \[nextflow\.exception\.\w+\]: |Unable to init server: |Failed to detect a default CUDA arch"
+    r"|Error caught was: No module named|Could not load symbol cublas|(?:lbfgs|liblinear) failed to converge\b"
+    r"|Failed to (?:initialize|properly shut ?down) NVML: N/A|(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
+    r"|Unable to find image .{1,200} locally$|A system call failed during shared memory initialization"
+    r"|\[NbConvertApp\] ERROR \| unhandled iopub msg|Exception ignored (?:in|on|while)\b"
+    r"|(?:mail|sendmail|postdrop): |slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
+    r"| {1,12}\d{1,12}(?:/\d{1,12})?(?: {1,12}\d{1,9}\.\d{3}){4} |GROMACS reminds you: "
+    r"|(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
+    r"|wandb: (?:ERROR|WARNING)? ?.{0,120}(?:<Response \[5\d\d\]>|\b5\d\d encountered\b|context deadline exceeded)",
     re.ASCII,
 )
 
@@ -163,7 +167,12 @@ def grave(line: str) -> bool:
 
 
 def _marked(line: str) -> bool:
-    return _LEVEL.search(line[:_MARKED]) is not None
+    return _level(line[:_MARKED])
+
+
+@lru_cache(maxsize=8192)  # each signature that a line concerns asks for it
+def _level(head: str) -> bool:
+    return _LEVEL.search(head) is not None
 
 
 def passing(line: str) -> bool:
@@ -175,11 +184,15 @@ def passing(line: str) -> bool:
 
 
 def _passing(line: str) -> bool:
-    if _USUAL.search(line) is not None or (_ROW.match(line) is not None and _STRUCTURED.search(line) is None):
+    if _usual(line) or (_ROW.match(line) is not None and _STRUCTURED.search(line) is None):
         return True
     return _EXCEPTION.match(line) is None and (
         _GOT_OVER.search(line) is not None or _MENTIONED.search(line) is not None
     )
+
+
+def _usual(line: str) -> bool:
+    return _USUAL_BEGINNING.match(line) is not None or _USUAL.search(line) is not None
 
 
 # Signatures, and those who look for errors, go through the same lines one after the other.

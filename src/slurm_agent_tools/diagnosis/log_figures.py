@@ -125,7 +125,8 @@ def errors_and_last(texts: Sequence[LogText], besides: Collection[str] = ()) -> 
     last = outer = None
     for text in stderr_first(texts):
         bodies = own_lines(text)
-        told = sorted(matched(text, bodies) | {index for index, body in enumerate(bodies) if tells(body)})
+        known = matched(text, bodies)
+        told = sorted(known | {index for index, body in enumerate(bodies) if index not in known and tells(body)})
         for index in told:
             found.setdefault(bodies[index], text.lines[index])
         own = (index for index in reversed(told) if bodies[index] not in besides and not _OUTER.match(bodies[index]))

@@ -56,8 +56,9 @@ class LogSearch:
 
     def narrowed(self, texts: Sequence[str], most: float) -> LogSearch:
         """The same without what that share of the texts or more hold."""
-        whole = "\n".join(texts)
-        judged = {word: _sign(word, texts, most) if word in whole and _share(texts, word) >= most else text
+        # What none of so many texts hold is in less than that share of them all: of most words no more is looked at.
+        some = "\n".join(texts[: int(len(texts) * (1 - most)) + 2])
+        judged = {word: _sign(word, texts, most) if word in some and _share(texts, word) >= most else text
                   for word, text in self.kept.items()}  # fmt: skip
         kept = {word: text for word, text in judged.items() if text is not None}
         return replace(self, kept=kept, ordinary=(*self.ordinary, *sorted(judged.keys() - kept.keys())))
