@@ -29,6 +29,8 @@ _TABLES = (
 )  # fmt: skip
 """May be given whole, as JSON."""
 
+_PARTS = tuple(name for name in _TABLES if name not in {"clusters", "toolsets", "dry_run"})
+
 Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
 
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
@@ -347,7 +349,7 @@ def load(start: Path | None = None) -> Settings:
         raise ConfigError(
             "project_root", str(root), "is not a folder", hint="Set SLURM_AGENT_PROJECT_ROOT to a folder."
         )
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {part: {} for part in _PARTS}  # a part's own default costs a validator of its own
     for tables in reversed(sources(root).values()):
         said = merged(said, tables)
     try:
