@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -107,6 +108,32 @@ def test_what_the_plugin_refuses_for_a_rules_sake_is_told_before(words: str, exa
     request = effective(words_to_directives([*words.split(), "--nodes=1", "--mem=1G", "--time=5"], "argument"))
     with nullcontext() if why is None else pytest.raises(InputError, match=why):
         tickets.ceilings(request, uid=1, expires=2, exact=exact)
+
+
+def test_guard_and_plugin_agree_on_which_arrays_name_each_task_once_the_least_first():
+    chance = random.Random(3)  # noqa: S311 - arrays to try
+    arrays = [",".join(_some_tasks(chance) for _ in range(chance.randint(1, 4))) + "%2" for _ in range(400)]
+    text, allowed = plugin("job.array_tasks < 4"), replace(JUDGED, array_tasks=1000)
+    calls = [f"FITS(blank({lua_host.literal({**ASKED, 'array_inx': one})}), '{allowed.text}')" for one in arrays]
+    found = lua_host.lines(text.replace("\nslurm.log_info(", FITS, 1), calls)
+    plugins = ["once, the least first" in reason for reason in found]
+    guards = [_refused_for_its_order(one) for one in arrays]
+    assert plugins == guards
+    assert 100 < sum(guards) < 300
+
+
+def _some_tasks(chance: random.Random) -> str:
+    first = chance.randint(0, 30)
+    return chance.choice([f"{first}", f"{first}-{first + chance.randint(0, 9)}", f"{first}-{first + 9}:3"])
+
+
+def _refused_for_its_order(array: str) -> bool:
+    words = ["--nodes=1", "--mem=1G", "--time=5", f"--array={array}"]
+    try:
+        tickets.ceilings(effective(words_to_directives(words, "argument")), uid=1, expires=2, exact=("tasks",))
+    except InputError as error:
+        return error.field == "array"
+    return False
 
 
 def test_a_qos_is_named_where_a_rule_of_the_site_speaks_of_it():
