@@ -80,6 +80,46 @@ def test_a_job_gets_no_default_account_or_qos_in_place_of_its_tickets(site: Site
         assert done.returncode != 0, off
 
 
+def test_a_default_qos_that_its_user_set_is_no_way_to_one_that_has_to_be_named(site: Site):
+    words = (*SMALL, "--hold")
+    job_id, said = sbatch(site, *words, f"--comment={site.give(site.ceilings(words))}")
+    assert job_id, said
+    set_default_qos(site, "high")
+    try:
+        for change in ("QOS=", "Account="):
+            assert site.place.run(["scontrol", "update", f"JobId={job_id}", change]).returncode != 0, change
+        assert field(site, job_id, "QOS") == "normal"  # which it was given, and keeps
+        word = site.give(site.ceilings(words))
+        for partition in ("--partition=cpu", "--partition=cpu,gpu"):
+            other, said = sbatch(site, *words, partition, f"--comment={word}")
+            assert other is None
+            assert "default QOS high is for jobs that name it" in said or "is not in its ticket" in said, said
+        named = (*words, "--qos=normal")
+        other, said = sbatch(site, *named, f"--comment={site.give(site.ceilings(named))}")
+        assert other, said
+        assert field(site, other, "QOS") == "normal"
+    finally:
+        set_default_qos(site, "normal")
+    other, said = sbatch(site, *words, f"--comment={word}")
+    assert other, said
+
+
+def set_default_qos(site: Site, name: str) -> None:
+    """By the user, who needs nobody for it, and until the controller knows it."""
+    whose = ("user", site.place.cluster.user, "where", "account=lab")
+    done = site.place.run(["sacctmgr", "-i", "modify", *whose, "set", f"DefaultQOS={name}"])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def is_known() -> bool:
+        job_id, _ = sbatch(site, *SMALL)
+        assert job_id
+        shown = field(site, job_id, "QOS")
+        site.place.slurm("scancel", job_id)
+        return shown == name
+
+    wait(is_known, "the default QOS")
+
+
 def test_a_job_has_no_cpus_for_its_memory_that_are_not_in_its_ticket(site: Site):
     """Slurm makes four CPUs of 400M where one may have no more than 100M."""
     limited = ("PartitionName=split", "Nodes=ALL", "MaxMemPerCPU=100", "State=UP")

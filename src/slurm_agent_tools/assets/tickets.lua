@@ -339,6 +339,8 @@ local function over_names(found, source, most, new)
     local value, allowed = stated(source, field), most[field]
     if value == nil and (new or source[field] == "") and next(allowed) ~= nil then
       refuse(found, field, string.format("name the %s of its ticket", field))
+    elseif not new and source[field] == "" and field ~= "partition" then -- it would be what the user has chosen since
+      refuse(found, field, string.format("the %s of a job with a ticket does not become the default one", field))
     end
     for name in string.gmatch(value or "", "[^,]+") do
       if not allowed[name] then
@@ -347,6 +349,37 @@ local function over_names(found, source, most, new)
       end
     end
   end
+end
+
+-- The QOS that a job has where it names none, for each partition where it may run: which one each user sets for themselves, at
+-- any time (measured). Slurm tells only that of the partition that stands in the job, so each stands there for a moment.
+local function default_qos_of(job, parts)
+  local names, places, told, first = job.partition, {}, {}, nil
+  for _, part in ipairs(partitions_of(parts, stated(job, "partition"))) do places[#places + 1] = part.name end
+  for name in string.gmatch(names or "", "[^,%s]+") do places[#places + 1] = name end
+  if places[1] == nil then places[1] = "" end
+  for _, place in ipairs(places) do
+    job.partition = place
+    local name = job.default_qos or "" -- none where there is no accounting, and where all users have the site's
+    first = first or name
+    told[name] = true
+  end
+  job.partition = names or ""
+  return first, told
+end
+
+-- Of what a ticket does not name, nothing comes by default that has to be named. What was looked at stays the job's.
+local function keep_qos(found, job, parts)
+  if stated(job, "qos") then return end
+  local first, told = default_qos_of(job, parts)
+  for name in pairs(told) do
+    if NAMED_QOS[string.lower(name)] then
+      return refuse(found, "qos", string.format("the user's default QOS %s is for jobs that name it; write --qos", name))
+    elseif name ~= first then
+      return refuse(found, "qos", "the user's default QOS is another one in each of these partitions; write --qos")
+    end
+  end
+  if first ~= "" then job.qos = first end
 end
 
 -- Whether a ticket says which GPUs: then any others are not meant.
@@ -436,6 +469,7 @@ local function judge_with_ticket(job, most, parts)
   over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once", nil, EXACT.once)
   if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   foreign_code(found, job)
+  keep_qos(found, job, parts) -- behind over_names, which looks at what is named
   return found
 end
 

@@ -114,7 +114,7 @@ def job_submit_lua(loaded: LoadedPolicy, site: Site | None = None) -> str:
     limits = _limits(loaded.policy.limits, "justify" if site.tickets is None else "free")
     parts = [
         _HEAD.format(title=title, digest=loaded.sha256, holds=holds),
-        *_settings(site, held_exactly(loaded.expressions)),
+        *_settings(site, held_exactly(loaded.expressions), loaded.policy.priority.high.qos),
         "",
         *limits,
     ]
@@ -141,7 +141,7 @@ def qos_lines(loaded: LoadedPolicy, names: Sequence[str] = ("normal",)) -> str:
     return "\n".join([*_qos_head(loaded), *lines]) + "\n"
 
 
-def _settings(site: Site, exact: Sequence[str]) -> list[str]:
+def _settings(site: Site, exact: Sequence[str], high: Sequence[str]) -> list[str]:
     users = [_name("exempt_users", name) for name in site.exempt_users]
     accounts = [_name("exempt_accounts", name) for name in site.exempt_accounts]
     threads = _positive("threads_per_core", site.threads_per_core)
@@ -156,11 +156,11 @@ def _settings(site: Site, exact: Sequence[str]) -> list[str]:
         f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
         "-- CPUs for each GPU of a job that names none for its tasks or GPUs: DefCpuPerGPU of slurm.conf.",
         f"local DEFAULT_CPUS_PER_GPU = {0 if cpus is None else _positive('default_cpus_per_gpu', cpus)}",
-        *(() if site.tickets is None else _ticket_settings(site, site.tickets, exact)),
+        *(() if site.tickets is None else _ticket_settings(site, site.tickets, exact, high)),
     ]
 
 
-def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str]) -> list[str]:
+def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str], high: Sequence[str]) -> list[str]:
     users = [_name("agent_users", name) for name in site.agent_users]
     accounts = [_name("agent_accounts", name) for name in site.agent_accounts]
     if source.folder is not None:
@@ -180,6 +180,8 @@ def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str]) -> 
         f"local AGENT_ACCOUNTS = {_set(accounts)}",
         "-- What a rule of the site's own speaks of: a job has neither more nor less of it than its ticket says.",
         f"local EXACT = {_set(exact)}",
+        "-- QOS of priority high: a job with a ticket has one where it names it, and none as its user's default one.",
+        f"local NAMED_QOS = {_set(['high', *(name.lower() for name in high)])}",
         "-- Where tickets are.",
         "local TICKETS = {", *where, "}",
     ]  # fmt: skip

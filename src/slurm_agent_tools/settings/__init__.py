@@ -23,13 +23,10 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
-_TABLES = (
-    "slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "fleet", "notify", "memory", "toolsets",
-    "dry_run",
-)  # fmt: skip
-"""May be given whole, as JSON."""
+_PARTS = ("slurm", "http", "rates", "efficiency", "gpu_metrics", "fleet", "notify", "memory")
 
-_PARTS = tuple(name for name in _TABLES if name not in {"clusters", "toolsets", "dry_run"})
+_TABLES = (*_PARTS, "clusters", "toolsets", "dry_run")
+"""May be given whole, as JSON."""
 
 Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
 
