@@ -47,6 +47,7 @@ BEYOND = [
     "secret,three -N3 --mem-per-cpu=2G",  # 22.05, 24.11: whole nodes, 160 CPUs, 320G, 16 GPUs
     "gpu,secret -N1 -n1 --mem=1G",
     "gpu -N2 -n3 --ntasks-per-node=1 --gpus=2 --cpus-per-gpu=3 --mem-per-cpu=5400M -mplane=2",  # 26.05: (6,32400,1)
+    "three -n2 --ntasks-per-node=1 --cpus-per-gpu=7 -mplane=2 --mem=50M",  # 22.05: 58 CPUs, and two in the accounting
     "gpu -N1 -n4 --ntasks-per-gpu=1 --mem=64G",  # 24.11 never runs it once it was held, 26.05 takes the GPUs off by a flag
 ]
 WITHIN = [

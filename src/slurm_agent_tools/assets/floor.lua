@@ -565,6 +565,9 @@ local function check_together(found, get, shape)
     refuse(found, "directives", "there are fewer tasks than nodes; no command of Slurm's sends that")
   end
   -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
+  if positive(of_gpus(get("cpus_per_tres"))) and not stated_gpus and not shape.tasks_per_gpu then -- 22.05, with --distribution=plane
+    refuse(found, "gpus", "CPUs for each GPU stand beside no GPUs, and a node may give them for all it has; leave --cpus-per-gpu out, or write " .. REMEDY.gpus)
+  end
   if shape.tasks_per_gpu and not stated_gpus then
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end

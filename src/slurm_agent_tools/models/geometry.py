@@ -112,8 +112,8 @@ def types_of_gpus(request: JobRequest) -> dict[str, str]:
 
 
 TOGETHER = (
-    "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "gpus", "gpus-per-task", "tres-per-task", "contiguous",
-    "deadline",
+    "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "cpus-per-gpu", "gpus", "gpus-per-task", "tres-per-task",
+    "contiguous", "deadline",
 )  # fmt: skip
 """Options of which more_together tells something, where they stand beside others."""
 
@@ -147,7 +147,7 @@ def more_together(
     places = (request.ntasks_per_node or 0) * (request.nodes_max or 0)
     if alone and asked.cpus_per_gpu and 0 < places < (request.ntasks or 0):  # 26.05, with --distribution=plane
         yield ("ntasks", "ntasks-per-node"), "are more tasks than have a place, and CPUs go with GPUs", "leave one out"
-    yield from _tasks_with_gpus(request, named=bool(gpus))
+    yield from _tasks_with_gpus(request) if gpus else _of_no_gpus(request)
     if "contiguous" in named and "nodelist" in named:  # 22.05
         yield ("contiguous", "nodelist"), "take all nodes between those that are named", "leave one out"
     if "deadline" in named and request.dependency:  # 26.05
@@ -171,10 +171,17 @@ def _cpus_of_gpus_of_tasks(
         yield options, "take more CPUs than they show", "say --ntasks-per-node too, or --nodes=1"
 
 
-def _tasks_with_gpus(request: JobRequest, *, named: bool) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Tasks with which GPUs go and which Slurm may count otherwise later (measured); `named`: a number of GPUs is."""
-    if request.ntasks_per_gpu and not named:  # 22.05 rounds down, 24.11 counts them anew when the job is released
+def _of_no_gpus(request: JobRequest) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What goes with GPUs where none are named (measured)."""
+    if request.ntasks_per_gpu:  # 22.05 rounds down, 24.11 counts them anew when the job is released
         yield ("ntasks-per-gpu",), "names no GPUs, and how many there are may change", "say --gpus as well"
+    elif request.cpus_per_gpu:  # 22.05, with --distribution=plane
+        instead = "say --gpus as well, or leave it out"
+        yield ("cpus-per-gpu",), "names no GPUs, and may bring CPUs for all that a node has", instead
+
+
+def _tasks_with_gpus(request: JobRequest) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Tasks with which GPUs go and which Slurm may count otherwise later (measured)."""
     if not (request.ntasks and request.ntasks_per_node and (request.gpus_per_task or request.ntasks_per_gpu)):
         return
     fixed = request.nodes is not None and request.nodes == request.nodes_max

@@ -58,6 +58,9 @@ def asked(words: str) -> JobRequest:
         ("--ntasks=3 --ntasks-per-node=1 --nodes=2 --gpus=2", []),
         ("--ntasks=3 --ntasks-per-node=1 --gpus=2 --cpus-per-gpu=3", []),
         ("--ntasks=1 --ntasks-per-gpu=3 --gpus=1", []),
+        ("--ntasks=2 --ntasks-per-node=1 --distribution=plane=2 --cpus-per-gpu=7", ["cpus-per-gpu"]),
+        ("--cpus-per-gpu=7 --gpus=0", ["cpus-per-gpu"]),
+        ("--cpus-per-gpu=7 --gres=gpu:1", []),
     ],
 )
 def test_options_that_take_more_together_are_named(words: str, named: list[str]):

@@ -86,9 +86,18 @@ from slurm_agent_tools.policy.loading import load, shipped
             {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 3, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
             {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "num_tasks": 2, "ntasks_per_node": 1, "min_nodes": 2, "max_nodes": 2},
         ),
+        (
+            {"cpus_per_tres": "gres:gpu:7", "num_tasks": 2, "ntasks_per_node": 1},
+            {"cpus_per_tres": "gres:gpu:7", "num_tasks": 2, "ntasks_per_node": 1, "tres_per_node": "gres:gpu:1"},
+        ),
+        (
+            {"cpus_per_tres": "gres:gpu:7", "tres_per_job": "gres:gpu:0", "num_tasks": 1},
+            {"cpus_per_tres": "gres:gpu:7", "tres_per_job": "gres:gpu:1", "num_tasks": 1},
+        ),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "a node without a GPU for its task", "CPUs of no task of a GPU", "no tasks for each GPU", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
-         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places"],
+         "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places",
+         "CPUs of no GPU", "CPUs of GPUs of which there are none"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
