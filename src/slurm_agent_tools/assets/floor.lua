@@ -1055,8 +1055,12 @@ local function too_many_names(sent, text)
   local _, many = string.gsub(text, ",", "") -- counted by themselves these would take longest
   local wrong, copies = brackets > MOST_BRACKETS and string.format("has more than %d brackets", MOST_BRACKETS), 1
   if not wrong and many <= MOST_NAMES then wrong, copies = no_name_of_a_machine(text) end
-  if not wrong and many <= MOST_NAMES then many = count_nodes((string.gsub(text, "{[^{}]*}", ""))) end
-  sent.names = sent.names + many
+  sent.names = sent.names + many -- at once, as an error ends it where they cannot be read
+  if not wrong and many <= MOST_NAMES then
+    local commas = many
+    many = count_nodes((string.gsub(text, "{[^{}]*}", "")))
+    sent.names = sent.names + many - commas
+  end
   return wrong or many * copies > MOST_NAMES and string.format("names more than %d nodes", MOST_NAMES)
     or sent.names > MOST_IN_A_SECOND and "is one of many long lists in a second; wait a second"
 end
@@ -1352,10 +1356,9 @@ local function exempt(job, uid, account)
   return account ~= nil and EXEMPT_ACCOUNTS[account] == true
 end
 
--- The account that was judged stays the job's: a user may change which one is the default before Slurm looks again.
-local function keep_account(job)
-  local default = job.default_account
-  if not stated(job, "account") and default and default ~= "" then job.account = default end
+-- The account that was judged stays the job's: a user may change which one is the default before anybody looks again.
+local function keep_account(job, judged)
+  if not stated(job, "account") and judged and judged ~= "" then job.account = judged end
 end
 
 local MOST_LINES = 10 -- of one answer: others wait while they are written
@@ -1392,7 +1395,7 @@ function slurm_job_submit(job, parts, uid)
     if OF_22_05 then job.extra = "" end -- no command of its own sends it, and its slurmctld frees it twice and ends
     local account = stated(job, "account") or job.default_account
     if exempt(job, uid, account) then
-      keep_account(job)
+      keep_account(job, account)
       return slurm.SUCCESS
     end
     local long = check_length(job, uid)
@@ -1403,7 +1406,7 @@ function slurm_job_submit(job, parts, uid)
       keep_to_counts(job, parts)
       tasks = tasks or tasks_to_tell(job, parts) -- a range may have become one number
       if tasks then job.num_tasks = tasks end
-      keep_account(job)
+      keep_account(job, account)
     end
     job.requeue = 0
     return code
@@ -1414,13 +1417,17 @@ function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     if exempt(job, uid, record.account) then return slurm.SUCCESS end
     local sent = of_this_second(uid)
-    if sent.refused >= MOST_REFUSED then return -1 end
+    if sent.refused >= MOST_REFUSED then
+      if sent.refused == MOST_REFUSED then
+        slurm.log_info("slurm-agent-tools floor: refused uid %.0f: more changes in this second, which are not read", uid)
+      end
+      sent.refused = sent.refused + 1
+      return -1
+    end
+    sent.refused = sent.refused + 1 -- until it is let in: an error refuses it too
     local long = check_length(job, uid)
     local code = long and answer(long, uid, false) or answer_change(job, record, parts, uid)
-    if code ~= slurm.SUCCESS then sent.refused = sent.refused + 1 end
-    if sent.refused == MOST_REFUSED then
-      slurm.log_info("slurm-agent-tools floor: refused uid %.0f: more changes in this second, which were not read", uid)
-    end
+    if code == slurm.SUCCESS then sent.refused = sent.refused - 1 end
     -- 22.05 asks before it looks whose job it is: another user's answer would tell what is hidden of it.
     if OF_22_05 and code ~= slurm.SUCCESS and uid ~= record.user_id then return slurm.ESLURM_USER_ID_MISSING or 2010 end
     return code

@@ -368,9 +368,11 @@ local function default_qos_of(job, parts)
   return first, told
 end
 
--- Of what a ticket does not name, nothing comes by default that has to be named. What was looked at stays the job's.
-local function keep_qos(found, job, parts)
+-- Of what a ticket does not name, nothing comes by default that has to be named. What was looked at stays the job's; each
+-- account has a default QOS of its own.
+local function keep_qos(found, job, parts, account)
   if stated(job, "qos") then return end
+  keep_account(job, account)
   local first, told = default_qos_of(job, parts)
   for name in pairs(told) do
     if NAMED_QOS[string.lower(name)] then
@@ -441,7 +443,7 @@ local function foreign_code(found, job)
   end
 end
 
-local function judge_with_ticket(job, most, parts)
+local function judge_with_ticket(job, most, parts, account)
   local found, get = {}, asked_of(job, parts)
   local shape, tasks, throttle = shape_of(get), 1, 0
   over_memory(found, get, shape, most)
@@ -469,12 +471,12 @@ local function judge_with_ticket(job, most, parts)
   over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once", nil, EXACT.once)
   if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   foreign_code(found, job)
-  keep_qos(found, job, parts) -- behind over_names, which looks at what is named
+  keep_qos(found, job, parts, account) -- behind over_names, which looks at what is named
   return found
 end
 
 -- Why this ticket is not good for this job; the ticket is spent where it is.
-local function admit(job, uid, word, parts)
+local function admit(job, uid, word, parts, account)
   local claim, reason = open_ticket(word)
   local found = {}
   if claim == nil then
@@ -484,7 +486,7 @@ local function admit(job, uid, word, parts)
   elseif claim.most.expires < os.time() then
     refuse(found, "ticket", "the time of the ticket is over")
   else
-    found = judge_with_ticket(job, claim.most, parts)
+    found = judge_with_ticket(job, claim.most, parts, account)
   end
   if found[1] == nil and (claim.script ~= nil or job.script ~= nil) then
     local same, limit = false, nil
@@ -578,7 +580,7 @@ end
 answer_submission = function(job, parts, uid, account)
   local word, rest = take_ticket(job.comment)
   local found, claim
-  if word ~= nil then found, claim = admit(job, uid, word, parts) else found = judge_without_ticket(job, parts, account) end
+  if word ~= nil then found, claim = admit(job, uid, word, parts, account) else found = judge_without_ticket(job, parts, account) end
   local code = answer(found, uid, true)
   if claim ~= nil and code == slurm.SUCCESS then
     job.comment = marked(claim.nonce, rest)

@@ -14,12 +14,17 @@ from slurm_agent_tools.models.submission_ticket import SubmissionTicket
 
 @pytest.mark.parametrize("job", [SMALL, {**SMALL, "account": ""}, {**SMALL, "time_limit": 9999}])
 def test_the_account_that_was_judged_stays_the_jobs_whatever_becomes_of_the_default(job: dict[str, object]):
-    """The user's own default was changed between the plugin's look and Slurm's: an agents' job without a ticket."""
+    """The user's own default was changed between two looks of the plugin, or its and Slurm's: an agents' job then."""
     text = plugin(agent_accounts=("agents",), exempt_accounts=("staff",))
     default = "staff" if job["time_limit"] == 9999 else "lab"
-    made = lua_host.literal({"user_id": USER, "user_name": "ada", "default_account": default, **job})
-    call = f"local job = blank({made}) assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.account)"
-    assert lua_host.lines(text, [call]) == [default]
+    made = lua_host.literal({"user_id": USER, "user_name": "ada", **job})
+    looks = f"""
+    local looked = 0
+    local job = setmetatable(blank({made}), {{ __index = function(_, key)
+      if key == "default_account" then looked = looked + 1 return looked == 1 and "{default}" or "agents" end
+    end }})
+    assert(slurm_job_submit(job, PARTS, {USER}) == 0) print(job.account)"""
+    assert lua_host.lines(text, [looks]) == [default]
 
 
 def test_nodes_of_a_job_are_not_changed_and_gpus_only_made_fewer():

@@ -15,15 +15,15 @@ from slurm_agent_tools.policy.loading import load, shipped
 
 JUDGED = replace(ALLOWED, gpus=0)
 JUDGE = """
-function JUDGE(fields, ceilings, defaults)
+function JUDGE(fields, ceilings, defaults, account)
   local job = setmetatable({}, {
     __index = function(_, key)
-      if key == "default_qos" then return defaults[fields.partition or ""] end
+      if key == "default_qos" then return defaults[fields.account or fields.partition or ""] end
       return fields[key]
     end,
     __newindex = function(_, key, value) fields[key] = value ~= "" and value or nil end, -- as Slurm, which takes no nil
   })
-  local found = judge_with_ticket(job, read_ceilings(ceilings), PARTS)
+  local found = judge_with_ticket(job, read_ceilings(ceilings), PARTS, account)
   print(found[1] and found[1].text or string.format("in %s, QOS %s", fields.partition or "-", fields.qos or "-"))
 end
 slurm.log_info("""
@@ -41,12 +41,12 @@ def plugin(*high: str) -> str:
 
 def judged(
     defaults: dict[str, str], *, text: str = "", allowed: Ceilings = JUDGED, partition: str | None = None,
-    qos: str | None = None,
+    qos: str | None = None, account: str | None = None,
 ) -> str:  # fmt: skip
     """Why a job is not let in; else where it runs and the QOS that stands in it."""
     job = {**SMALL, "num_tasks": 1, "min_cpus": 1, "partition": partition, "qos": qos}
     fields = f"blank({lua_host.literal(job)})"
-    call = f"JUDGE({fields}, '{allowed.text}', {lua_host.literal(defaults)})"
+    call = f"JUDGE({fields}, '{allowed.text}', {lua_host.literal(defaults)}, {lua_host.literal(account)})"
     patched = (text or plugin()).replace("\nslurm.log_info(", JUDGE, 1)
     return lua_host.lines(patched, [PARTITIONS, call])[0]
 
@@ -71,6 +71,14 @@ def test_the_qos_that_was_looked_at_stays_the_jobs():
     assert judged({"gpu": "normal"}) == "in -, QOS normal"
     both = for_partitions("cpu", "gpu")
     assert judged({"gpu": "normal", "cpu": "normal"}, allowed=both, partition="cpu,gpu") == "in cpu,gpu, QOS normal"
+
+
+def test_the_default_looked_at_is_that_of_the_account_that_was_judged():
+    """Each of a user's accounts has one of its own, and which account is the default one changes at any time."""
+    defaults = {"agents": "high", "gpu": "normal"}
+    assert judged(defaults) == "in -, QOS normal"
+    told = judged(defaults, account="agents")
+    assert told == "the user's default QOS high is for jobs that name it; write --qos"
 
 
 def test_where_no_default_is_told_nothing_is_refused():

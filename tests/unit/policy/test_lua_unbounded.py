@@ -233,3 +233,17 @@ def test_of_many_refused_changes_in_a_second_the_others_are_not_read():
     assert printed.count("read") == 20
     others = change(1002, RECORD, comment="fine")
     assert admitted(frozen, *[beyond] * 20, others) == [False] * 20 + [True]
+
+
+def test_changes_that_cannot_be_read_are_refused_and_counted_like_others():
+    """One change of 4,999 tasks kept everybody waiting for two minutes: its list ended in what is no list."""
+    frozen = plugin().replace("os.time()", "1")
+    wrong, fine = change(USER, RECORD, exc_nodes="a,b]"), change(USER, RECORD, comment="fine")
+    assert admitted(frozen, *[wrong] * 19, fine, wrong, fine) == [False] * 19 + [True, False, False]
+    long = change(USER, RECORD, exc_nodes=",".join(f"n{number}" for number in range(4900)) + ",a]")
+    counted = frozen.replace("local function count_nodes(text)", "local function count_nodes(text) io.write('counted')")
+    assert counted != frozen
+    printed = lua_host.run(
+        "lua5.1", "\n".join([lua_host.HOST, f"assert(loadstring({literal(counted)}))()", *[long] * 19])
+    )
+    assert printed.count("counted") == 5
