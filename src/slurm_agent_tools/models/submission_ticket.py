@@ -20,8 +20,11 @@ COMMENT_WORD = "ticket="
 LARGEST_SIGNED_SCRIPT = 6 * 2**10
 """Bytes of a script that a signed ticket may be for: the controller hashes it in Lua while other submissions wait."""
 
-LONGEST_SIGNED_TICKET = 1024
-"""Letters of a signed ticket: longer ones are refused unread, since anybody can make the controller check one."""
+LONGEST_SIGNED_TICKET = 890
+"""Letters of a signed ticket: longer ones are refused unread, since anybody can make the controller check one.
+
+The comment that it stands in, behind a submission's token and a run's id, has at most 1024 at the controller.
+"""
 
 SHORTEST_KEY = 32
 """Bytes of the key of signed tickets, at least."""

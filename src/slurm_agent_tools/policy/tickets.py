@@ -94,7 +94,14 @@ def ceilings(
 
 
 def _check_stated(request: JobRequest) -> None:
-    """Raises InputError where time or memory is left to the site, whose numbers a ticket cannot know."""
+    """Raises InputError where time or memory is left to the site, whose numbers a ticket cannot know.
+
+    And for variables in --export: sbatch then has the login's own files run before the script, which no ticket is for.
+    """
+    for exported in request.find("export")[-1:]:
+        if (exported.value or "").lower() != "all":
+            hint = "Write --export=ALL, or leave it out, and set variables in the script."
+            raise InputError("export", exported.value, "runs the login's own files before the script", hint=hint)
     if request.time_limit is None:
         raise InputError("time_limit", None, "is not stated", hint="Write #SBATCH --time.")
     stated = (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)

@@ -165,6 +165,7 @@ def test_a_controller_that_does_not_answer_is_not_known(
         ("RequeueExitHold", {"RequeueExitHold": "101"}, "runs again under its ticket"),
         ("AllowSpecResourcesUsage", {"AllowSpecResourcesUsage": "Yes"}, "whole nodes"),
         ("MaxMemPerCPU", {"MaxMemPerCPU": "4096"}, "told of those of partitions alone"),
+        ("MaxMemPerCPU", {"MaxMemPerCPU": "100", "SLURM_VERSION": "26.05.5"}, "told of those of partitions alone"),
         ("PrologFlags", {"PrologFlags": "Alloc,ForceRequeueOnFail"}, "runs again under its ticket"),
         ("SelectTypeParameters", {"SelectTypeParameters": "CR_SOCKET_MEMORY"}, "whole sockets"),
     ],

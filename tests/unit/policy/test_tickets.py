@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models import submission_ticket
+from slurm_agent_tools.models.job import LONGEST_RUN_ID, SUBMISSION_PREFIX, comment_for
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_ceilings, parse_claim
 from slurm_agent_tools.policy import tickets
@@ -239,6 +241,19 @@ def test_no_ticket_is_for_nodes_that_are_shared_with_some(word: str):
 def test_no_ticket_is_for_a_layout_that_overcommit_makes_cpus_of(words: tuple[str, ...]):
     with pytest.raises(InputError, match="larger than it shows"):
         allowed("--time=10", "--mem=1G", *words)
+
+
+@pytest.mark.parametrize(("export", "fine"), [("ALL", True), ("all", True), ("ALL,SEED=7", False), ("NONE", False)])
+def test_no_ticket_is_for_variables_in_export(export: str, fine: bool):
+    """sbatch has the login's own files run for them, which the plugin refuses: a ticket was given for nothing."""
+    with nullcontext() if fine else pytest.raises(InputError, match="export"):
+        allowed("--time=1", "--mem=1G", f"--export={export}")
+
+
+def test_the_longest_ticket_has_room_in_a_comment_behind_a_token_and_a_run_id():
+    before = comment_for(f"{SUBMISSION_PREFIX}{'0' * 16}", "r" * LONGEST_RUN_ID)
+    word = submission_ticket.comment_word("x" * submission_ticket.LONGEST_SIGNED_TICKET)
+    assert len(f"{before} {word}") <= 1024
 
 
 def test_a_ticket_that_names_too_much_is_not_signed():

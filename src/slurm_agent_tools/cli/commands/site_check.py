@@ -260,8 +260,7 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
     """What slurm.conf gives to jobs past the ceilings of their tickets."""
     for name, why in _PAST.items():
         value = told.get(name.lower(), "")
-        held = name == "MaxMemPerCPU" and told.get("slurm_version", "").startswith("26.")  # measured
-        if value.lower() not in {"", "no", "0", "unlimited"} and not held:
+        if value.lower() not in {"", "no", "0", "unlimited"}:
             mend = f"take {name} out of slurm.conf, then: scontrol reconfigure"
             yield SiteFinding(name, "wrong", f"is {value}: {why}", mend)
     if "forcerequeueonfail" in told.get("prologflags", "").lower():
