@@ -595,8 +595,9 @@ local function check_together(found, get, shape)
   end
   local split, cpu = get("max_mem_per_cpu"), get("min_mem_per_cpu")
   local of_no_task = shape.loose_cpus > 0 and cpus > shape.cpus_per_gpu * shape.gpus -- which only a program of its own sends
-  if split and cpu and cpu > split and of_no_task then -- 22.05: each on a node of its own, with more
-    refuse(found, "directives", "there are more CPUs than those of the tasks, and memory of each above MaxMemPerCPU makes more; ask with --ntasks and --cpus-per-task")
+  -- 22.05 puts each on a node of its own, with more; of several nodes each is asked for the memory of all of them.
+  if split and cpu and of_no_task and (cpu > split or shape.most_nodes > 1) then
+    refuse(found, "directives", "there are more CPUs than those of the tasks, and MaxMemPerCPU makes more of their memory; ask with --ntasks and --cpus-per-task")
   end
   if shape.of_task and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05, and by its source 24.11
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; ask with --gpus-per-node")

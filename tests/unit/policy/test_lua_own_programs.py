@@ -207,17 +207,21 @@ def test_an_array_that_names_no_task_is_one_job():
 
 @pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
 def test_cpus_of_no_task_whose_memory_brings_more_are_refused(source: TicketSource | None):
-    """With MaxMemPerCPU=100 22.05 gave twelve CPUs of 200M for three without a number of tasks, and 54 for six of three tasks."""
+    """With MaxMemPerCPU=100 22.05 gave twelve CPUs of 200M for three without a number of tasks, and 54 for six of three tasks.
+
+    Of four CPUs of 100M on two nodes 24.11 and 26.05 made four on each: the plugin asks for their memory on each node.
+    """
     parts = {"split": {"name": "split", "max_mem_per_cpu": 100}, "cpu": {"name": "cpu"}}
     job = {"time_limit": 5, "min_mem_per_cpu": 200, "pn_min_memory": 200, "partition": "split", "min_cpus": 3}
     fine: list[dict[str, object]] = [
-        {"num_tasks": 3}, {"cpus_per_task": 3}, {"min_nodes": 3, "max_nodes": 3}, {"min_mem_per_cpu": 100},
+        {"num_tasks": 3}, {"cpus_per_task": 3}, {"min_nodes": 3, "max_nodes": 3}, {"min_mem_per_cpu": 100, "max_nodes": 1},
         {"partition": "cpu"}, {"num_tasks": 1, "tres_per_job": "gres:gpu:1", "cpus_per_tres": "gres:gpu:3"},
     ]  # fmt: skip
     taken: list[dict[str, object]] = [
         {}, {"max_nodes": 1}, {"partition": "cpu,split"}, {"num_tasks": 2, "ntasks_per_node": 2},
+        {"min_mem_per_cpu": 100, "max_nodes": 3},
     ]  # fmt: skip
     calls = [submission(USER, **job | more) for more in (*taken, *fine)]
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
     assert [one.code == 0 for one in told] == [False] * len(taken) + [True] * len(fine)
-    assert "makes more; ask with --ntasks" in told[0].told[0]
+    assert "makes more of their memory; ask with --ntasks" in told[0].told[0]
