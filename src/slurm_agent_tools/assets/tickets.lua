@@ -360,7 +360,8 @@ local function default_qos_of(job, parts)
   if places[1] == nil then places[1] = "" end
   for _, place in ipairs(places) do
     job.partition = place
-    local name = job.default_qos or "" -- none where there is no accounting, and where all users have the site's
+    local name = job.default_qos or ""
+    if name == "" and (job.default_account or "") ~= "" then name = "normal" end -- Slurm's own where there is accounting
     first = first or name
     told[name] = true
   end

@@ -41,10 +41,17 @@ def plugin(*high: str) -> str:
 
 def judged(
     defaults: dict[str, str], *, text: str = "", allowed: Ceilings = JUDGED, partition: str | None = None,
-    qos: str | None = None, account: str | None = None,
+    qos: str | None = None, account: str | None = None, default_account: str | None = None,
 ) -> str:  # fmt: skip
     """Why a job is not let in; else where it runs and the QOS that stands in it."""
-    job = {**SMALL, "num_tasks": 1, "min_cpus": 1, "partition": partition, "qos": qos}
+    job = {
+        **SMALL,
+        "num_tasks": 1,
+        "min_cpus": 1,
+        "partition": partition,
+        "qos": qos,
+        "default_account": default_account,
+    }
     fields = f"blank({lua_host.literal(job)})"
     call = f"JUDGE({fields}, '{allowed.text}', {lua_host.literal(defaults)}, {lua_host.literal(account)})"
     patched = (text or plugin()).replace("\nslurm.log_info(", JUDGE, 1)
@@ -81,10 +88,15 @@ def test_the_default_looked_at_is_that_of_the_account_that_was_judged():
     assert told == "the user's default QOS high is for jobs that name it; write --qos"
 
 
-def test_where_no_default_is_told_nothing_is_refused():
-    """Without accounting there is none, and where an account has none all its users have the same."""
+def test_where_no_default_is_told_it_is_slurms_own():
+    """Without accounting there is none. With it a user's own is taken off and set again while Slurm looks for one."""
     assert judged({}) == "in -, QOS -"
     assert judged({}, allowed=for_partitions("cpu", "gpu"), partition="cpu,gpu") == "in cpu,gpu, QOS -"
+    assert judged({}, default_account="lab") == "in -, QOS normal"
+    both = for_partitions("cpu", "gpu")
+    assert judged({}, allowed=both, partition="cpu,gpu", default_account="lab") == "in cpu,gpu, QOS normal"
+    told = judged({"cpu": "low"}, allowed=both, partition="cpu,gpu", default_account="lab")
+    assert told == "the user's default QOS is another one in each of these partitions; write --qos"
 
 
 @pytest.mark.parametrize("partition", ["cpu", "other,gpu", "gpu,other", "other"])
