@@ -48,6 +48,7 @@ BEYOND = [
     "gpu,secret -N1 -n1 --mem=1G",
     "gpu -N2 -n3 --ntasks-per-node=1 --gpus=2 --cpus-per-gpu=3 --mem-per-cpu=5400M -mplane=2",  # 26.05: (6,32400,1)
     "three -n2 --ntasks-per-node=1 --cpus-per-gpu=7 -mplane=2 --mem=50M",  # 22.05: 58 CPUs, and two in the accounting
+    "gpu -n2 --gpus-per-node=2 --mem-per-gpu=16G --threads-per-core=1 -mplane=2",  # 24.11: (2,32G,2)(32,32G,0)
     "gpu -N1 -n4 --ntasks-per-gpu=1 --mem=64G",  # 24.11 never runs it once it was held, 26.05 takes the GPUs off by a flag
 ]
 WITHIN = [
@@ -61,6 +62,7 @@ WITHIN = [
     "gpu --gpus-per-node=1 --cpus-per-gpu=8 --mem=16G",
     "gpu --gpus-per-node=4 --cpus-per-gpu=2 --mem=64G",
     "gpu --gres=gpu:2 --cpus-per-gpu=4 --mem=32G",
+    "gpu -N1 -n2 --gpus-per-node=2 --mem-per-gpu=16G --threads-per-core=1",
 ]
 # 22.05 with -O and plane: memory, or no limit of it, and no GPU, and its slurmctld ends when a step is started there.
 OF_TASKS = [

@@ -520,8 +520,18 @@ end
 -- Of a range of nodes Slurm chooses how many. With --distribution=plane, which is not told here, 22.05 puts the CPUs of all
 -- on one of them and takes the others whole; tasks for each GPU bring a CPU for each node beyond the fewest (measured).
 local function check_range(found, get, shape)
-  if shape.gpus > 0 and (positive(get("max_nodes")) or 1) > (positive(get("min_nodes")) or 1) then
+  local named, limit = positive(get("min_nodes")) or 1, positive(get("max_nodes"))
+  if shape.gpus > 0 and (limit or 1) > named then
     refuse(found, "directives", "GPUs on a range of nodes may come with more than they show; write --nodes with one number")
+  end
+  -- 24.11 and 26.05, with --distribution=plane: memory and CPUs of a further node, and none of the GPUs. sbatch and srun see to
+  -- it where a number of nodes is named.
+  local least, tasks = get("least_nodes") or 1, not get("num_tasks_guessed") and positive(get("num_tasks")) or 1
+  if tasks > 1 and least > named then
+    refuse(found, "directives", string.format("the partition gives %.0f nodes at least, and tasks may be on some of them; write --nodes", least))
+  end
+  if shape.gpus > 0 and get("threads_per_core") and limit == nil and shape.most_nodes > math.max(named, least) then
+    refuse(found, "directives", "GPUs with --threads-per-core, or --hint=nomultithread, may come on more nodes than one; write --nodes")
   end
 end
 

@@ -170,9 +170,8 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
             "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
         )
     gpus = request.gpus or request.gpus_per_node or request.gpus_per_task or request.ntasks_per_gpu
-    if is_ranged(request) and gpus:  # as check_range of the plugin
-        hint = "Write #SBATCH --nodes with one number."
-        raise InputError("nodes", None, "are a range, for which there is no ticket with GPUs", hint=hint)
+    if gpus:
+        _no_ticket_for_ranges(request, anywhere)
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
@@ -187,6 +186,17 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     for options, what, instead in more_together(request, anywhere):
         names = ", ".join(f"--{name}" for name in options)
         raise InputError(options[0], names, f"{what}, for which there is no ticket", hint=f"Here {instead}.")
+
+
+def _no_ticket_for_ranges(request: JobRequest, anywhere: Partition) -> None:
+    """The same for GPUs on as many nodes as Slurm likes, as check_range of the plugin."""
+    if is_ranged(request):
+        hint = "Write #SBATCH --nodes with one number."
+        raise InputError("nodes", None, "are a range, for which there is no ticket with GPUs", hint=hint)
+    single = request.find("threads-per-core") or "nomultithread" in [found.value for found in request.find("hint")]
+    if single and not request.nodes and geometry(request, anywhere).most_nodes > 1:
+        hint = "Write #SBATCH --nodes."
+        raise InputError("nodes", None, "are not told, and GPUs with single threads may be on several", hint=hint)
 
 
 def _no_ticket_of_22_05(request: JobRequest) -> None:

@@ -94,10 +94,14 @@ from slurm_agent_tools.policy.loading import load, shipped
             {"cpus_per_tres": "gres:gpu:7", "tres_per_job": "gres:gpu:0", "num_tasks": 1},
             {"cpus_per_tres": "gres:gpu:7", "tres_per_job": "gres:gpu:1", "num_tasks": 1},
         ),
+        (
+            {"tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2, "threads_per_core": 1},
+            {"tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2, "threads_per_core": 1, "min_nodes": 1, "max_nodes": 1},
+        ),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "a node without a GPU for its task", "CPUs of no task of a GPU", "no tasks for each GPU", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
          "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places",
-         "CPUs of no GPU", "CPUs of GPUs of which there are none"],
+         "CPUs of no GPU", "CPUs of GPUs of which there are none", "single threads"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
@@ -159,6 +163,14 @@ def test_a_partition_gives_at_least_its_fewest_nodes():
     assert in_two(*moved) == [False, True]
     mark = {"admin_comment": SubmissionTicket("ab" * 16, replace(ALLOWED, nodes=4), None).admin_comment}
     assert in_two(change(USER, record | mark, partition="two"), ticket=FILES) == [False]
+
+
+def test_several_tasks_name_the_nodes_where_a_partition_gives_more_than_one():
+    """With --distribution=plane 24.11 and 26.05 put all tasks on one node, and took the other one's memory and no GPU."""
+    several = {"num_tasks": 3, "min_cpus": 6, "cpus_per_task": 2, "tres_per_node": "gres:gpu:1"}
+    named = {"min_nodes": 2, "max_nodes": 2}
+    asked = [submission(USER, **ON_TWO, **several, **more) for more in ({}, {"min_nodes": 1}, named)]
+    assert in_two(*asked) == [False, False, True]
 
 
 def test_a_list_of_reservations_moves_no_job():

@@ -97,6 +97,22 @@ def test_for_gpus_on_a_range_of_nodes_there_is_no_ticket(gpus: str):
     assert allowed(*words[:-1], "--nodes=1-2").nodes == 2
 
 
+@pytest.mark.parametrize("single", ["--threads-per-core=1", "--hint=nomultithread"])
+@pytest.mark.parametrize(
+    ("words", "fine"),
+    [
+        (("--gpus-per-node=2", "--ntasks=2"), False), (("--gpus-per-node=2", "--ntasks=2", "--nodes=1"), True),
+        (("--gpus-per-node=2",), True), (("--ntasks=2",), True),
+    ],
+)  # fmt: skip
+def test_for_gpus_with_single_threads_a_ticket_needs_the_number_of_nodes(
+    words: tuple[str, ...], fine: bool, single: str
+):
+    """Two nodes came where one was enough, and with --distribution=plane one of them without a GPU."""
+    with nullcontext() if fine else pytest.raises(InputError, match="single threads"):
+        allowed("--time=1", "--mem=1G", single, *words)
+
+
 def test_tasks_by_socket_may_take_a_gpu_on_each_node():
     """24.11 and 26.05 gave --gpus=1 -n6 --ntasks-per-socket=1 three nodes with a GPU each."""
     assert allowed("--time=5", "--mem=1G", "--gpus=1", "--ntasks=6", "--ntasks-per-socket=1").gpus == 6
