@@ -113,7 +113,11 @@ def pins(
     stated = _gpus(request)
     offered_by_all = bool(chosen) and all(partition.gpus_per_node for partition in chosen)
     gpus = stated if stated is not None else policy.defaults.gpus if offered_by_all else 0
-    added = [_gpu_pin(gpus, chosen)] if gpus and stated is None else []
+    added: list[Pin | None] = []
+    if gpus and stated is None:
+        nodes = request.nodes or 1
+        added.append(_gpu_pin(gpus, nodes, chosen))
+        gpus *= nodes if nodes > gpus else 1
     added += [_memory_pin(request, policy, chosen, gpus), _time_pin(request, policy, chosen)]
     if gpus:
         added.append(_nodes_pin(request, gpus, chosen, known=partitions is not None))
@@ -133,9 +137,11 @@ def _gpus(request: JobRequest) -> int | None:
     return max((way * times for way, times in per if way is not None), default=None)
 
 
-def _gpu_pin(gpus: int, chosen: Sequence[Partition]) -> Pin | None:
+def _gpu_pin(gpus: int, nodes: int, chosen: Sequence[Partition]) -> Pin:
+    """So many in all; on each node where there are more nodes, since sbatch takes no fewer GPUs than nodes."""
     names = ", ".join(partition.name for partition in chosen)
-    return Pin(f"--gpus={gpus}", f"no GPUs stated on partition {names}, whose nodes have GPUs")
+    option = "--gpus" if gpus >= nodes else "--gpus-per-node"
+    return Pin(f"{option}={gpus}", f"no GPUs stated on partition {names}, whose nodes have GPUs")
 
 
 def _memory_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition], gpus: int) -> Pin | None:
@@ -150,9 +156,18 @@ def _memory_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]
         return Pin(f"--mem={format_memory(least // _MIB * _MIB)}", "no memory stated, and the nodes are given whole")
     has = min((_share(request, partition, gpus) for partition in chosen if _node_memory(partition)), default=wanted)
     size = min(wanted, has)
+    if gpus and _makes_cpus(chosen):
+        on_node = request.gpus_per_node or max(1, gpus // (request.nodes or 1))
+        why = "no memory stated, and memory of each GPU would bring all CPUs of a node there"
+        return Pin(f"--mem={format_memory(size * on_node)}", why)
     option = "--mem-per-gpu" if gpus else "--mem"
     less = f", and {'each GPU of a node' if gpus else 'a node'} has {human_memory(size)}" if size < wanted else ""
     return Pin(f"{option}={format_memory(size)}", f"no memory stated{less}")
+
+
+def _makes_cpus(chosen: Sequence[Partition]) -> bool:
+    """Whether Slurm makes CPUs of memory there: of that of a GPU 22.05 makes all that a node has (measured)."""
+    return any(partition.max_mem_per_cpu for partition in chosen)
 
 
 def _node_memory(partition: Partition) -> int:
@@ -183,7 +198,7 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
         return None
     by_node = tasks > 1 and (request.gpus_per_node or request.gpus_per_socket)
     sized = (request.memory_per_node or request.memory_per_cpu) and not (request.gpus_per_node and tasks == 1)
-    if not (sized or by_node or any(partition.exclusive for partition in chosen)):
+    if not (sized or by_node or _makes_cpus(chosen) or any(partition.exclusive for partition in chosen)):
         return None
     if known and not (chosen and all(_holds(partition, request, gpus) for partition in chosen)):
         return None

@@ -279,7 +279,7 @@ def _chosen(
 ) -> Decision:
     """The same without a person's yes, which is to what is chosen here."""
     asked = evaluate(script, context)
-    _check_mixed(asked.request, _offered(context) or {})
+    _check_partitions(asked.request, _offered(context))
     wide = _at_most(ceilings_of, script, context, asked)
     if wide is None or wide.resources == asked.resources:  # what no ticket is for is told where one would be made
         return asked
@@ -297,13 +297,17 @@ def _chosen(
     return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
 
 
-def _check_mixed(request: JobRequest, offered: Mapping[str, Partition]) -> None:
-    """Raises InputError for partitions of whole nodes and others: a ticket for both is good in each alone."""
+def _check_partitions(request: JobRequest, offered: Mapping[str, Partition] | None) -> None:
+    """Raises InputError for what a ticket cannot be for where a partition gives whole nodes."""
     names = {name.strip() for name in (request.partition or "").split(",")}
-    found = [one for name, one in offered.items() if name in names]
-    if len({one.exclusive for one in found}) > 1:
+    if len({one.exclusive for name, one in (offered or {}).items() if name in names}) > 1:  # good in each alone
         hint = "Name those that give whole nodes, or none of them."
         raise InputError("partition", request.partition, "are of whole nodes and others", hint=hint)
+    if (
+        any(one.exclusive for one in named(request, offered)) and request.memory_per_node is None
+    ):  # as over_shares of the plugin
+        hint = "Write #SBATCH --mem."
+        raise InputError("memory", None, "is for each CPU or GPU, and the partition gives whole nodes", hint=hint)
 
 
 def _offered(context: EvaluationContext) -> Mapping[str, Partition] | None:

@@ -189,6 +189,15 @@ def test_for_whole_nodes_with_memory_of_each_cpu_or_gpu_there_is_no_ticket(memor
     assert caught.value.hint == "Write #SBATCH --mem."
 
 
+@pytest.mark.parametrize("memory", ["--mem-per-cpu=16M", "--mem-per-gpu=1G"])
+def test_so_it_is_where_the_partition_gives_whole_nodes(memory: str):
+    """The plugin refused it, and a signed ticket for it was used up by then."""
+    for partition, fine in (("whole", False), ("gpu", True)):
+        script = reading(f"--partition={partition}", "--gpus=1", "--nodes=1", memory, "--time=5")
+        with nullcontext() if fine else pytest.raises(InputError, match="the partition gives whole nodes"):
+            decided(script, policy())
+
+
 def test_a_person_reads_the_memory_that_all_gpus_may_have_on_one_node():
     script = reading("--partition=gpu", "--nodes=2", "--gpus=4", "--ntasks=2", "--mem=24G", "--time=5")
     made = decided(script, policy(memory_per_gpu={"free": "4G", "justify": "8G"}))

@@ -52,6 +52,32 @@ def test_memory_stated_in_any_way_is_left_alone(way: str, size: int):
     assert options(JobRequest(partition="gpu", gpus=1, time_limit=60, **{way: size})) == []
 
 
+def test_on_several_nodes_each_gets_a_gpu():
+    """sbatch takes no fewer GPUs than nodes: --gpus=1 with --nodes=2 was refused by it each time."""
+    assert options(JobRequest(partition="gpu", nodes=2)) == [
+        "--gpus-per-node=1",
+        "--mem-per-gpu=16G",
+        "--time=02:00:00",
+    ]
+
+
+def test_where_slurm_makes_cpus_of_memory_it_is_asked_for_the_node():
+    """A site's plugin lets no memory of GPUs in there: of that of one 22.05 made all CPUs that a node has."""
+    split = {"split": replace(GPU, name="split", max_mem_per_cpu=4 * GIB)}
+    shown = {
+        "one": options(JobRequest(partition="split", gpus=1), split),
+        "two": options(JobRequest(partition="split", gpus=2), split),
+        "on two nodes": options(JobRequest(partition="split", gpus=2, nodes=2, nodes_max=2), split),
+        "none": options(JobRequest(partition="split", gpus=0), split),
+    }
+    assert shown == {
+        "one": ["--mem=16G", "--time=02:00:00"],
+        "two": ["--mem=32G", "--time=02:00:00", "--nodes=1"],
+        "on two nodes": ["--mem=16G", "--time=02:00:00"],
+        "none": ["--mem=16G", "--time=02:00:00"],
+    }
+
+
 def test_the_memory_is_never_more_than_the_nodes_have():
     small = replace(CPU, name="small", memory_per_node=4 * GIB)
     tight = replace(GPU, name="tight", memory_per_node=32 * GIB)
