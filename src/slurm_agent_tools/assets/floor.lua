@@ -277,7 +277,7 @@ local function counted(get)
   shape.tasks_of_node = math.max(shape.tasks_per_node or 0, 1)
   shape.idle_tasks = tasks and shape.tasks < shape.tasks_of_node * nodes
   -- CPUs that no task accounts for may all be on one node.
-  local accounted = math.max(shape.tasks * shape.cpus_per_task, tasks and 0 or shape.cpus_per_gpu * gpus)
+  local accounted = math.max(shape.tasks * shape.cpus_per_task, tasks and of_gpus_alone or shape.cpus_per_gpu * gpus)
   shape.loose_cpus = not guessed and cpus > accounted and cpus - (least - 1) or 0
   -- With --overcommit, which is not told, CPUs are as many as sockets, cores and threads say, where there is one for each node
   -- (measured on 22.05, with GPUs for each task on further nodes as well).
@@ -524,8 +524,8 @@ local function check_range(found, get, shape)
   if shape.gpus > 0 and (limit or 1) > named then
     refuse(found, "directives", "GPUs on a range of nodes may come with more than they show; write --nodes with one number")
   end
-  -- 24.11 and 26.05, with --distribution=plane: memory and CPUs of a further node, and none of the GPUs. sbatch and srun see to
-  -- it where a number of nodes is named.
+  -- 24.11 and 26.05, with --distribution=plane: memory and CPUs of a further node, and none of the GPUs. sbatch and salloc see
+  -- to it where a number of nodes is named.
   local least, tasks = get("least_nodes") or 1, not get("num_tasks_guessed") and positive(get("num_tasks")) or 1
   if tasks > 1 and least > named then
     refuse(found, "directives", string.format("the partition gives %.0f nodes at least, and tasks may be on some of them; write --nodes", least))
@@ -605,6 +605,9 @@ local function check_together(found, get, shape)
   end
   local split, cpu = get("max_mem_per_cpu"), get("min_mem_per_cpu")
   local of_no_task = shape.loose_cpus > 0 and cpus > shape.cpus_per_gpu * shape.gpus -- which only a program of its own sends
+  if of_no_task and shape.gpus > 0 and shape.most_nodes > 1 then -- 26.05, with --distribution=plane: a node without a GPU
+    refuse(found, "directives", "there are more CPUs than those of the tasks and GPUs; ask with --ntasks and --cpus-per-task")
+  end
   -- 22.05 puts each on a node of its own, with more; of several nodes each is asked for the memory of all of them.
   if split and cpu and of_no_task and (cpu > split or shape.most_nodes > 1) then
     refuse(found, "directives", "there are more CPUs than those of the tasks, and MaxMemPerCPU makes more of their memory; ask with --ntasks and --cpus-per-task")
@@ -1031,12 +1034,12 @@ local LONGEST_NAME = 64 -- of a machine: thousands that are longer fill the cont
 local MOST_REFUSED = 20 -- changes: one of an array is asked about here for each of its tasks, and nobody else is answered
 local lately = {}
 
--- What a user sent in this second: names of nodes, letters of texts that were too long, and changes that were refused, beyond
--- which none is read.
+-- What a user sent in this second: names of nodes, letters of texts that were too long, changes that were refused, beyond
+-- which none is read, and lines of the log about it.
 local function of_this_second(uid)
   local now = os.time()
   if lately.second ~= now then lately = { second = now } end
-  lately[uid] = lately[uid] or { names = 0, letters = 0, refused = 0 }
+  lately[uid] = lately[uid] or { names = 0, letters = 0, refused = 0, lines = 0 }
   return lately[uid]
 end
 
@@ -1360,11 +1363,13 @@ local function judge_change(job, record, parts)
   return found
 end
 
--- Whether administrators asked for this. The account is the one that the job has, or asks for when it is new.
-local function exempt(job, uid, account)
+-- Whether administrators asked for this. The account is the one that the job has, or asks for when it is new; it exempts no
+-- user who is an agent. `name`: of the user, nil where the controller does not know it.
+local function exempt(job, uid, account, name)
   if uid == 0 then return true end
   if job.user_id == uid and EXEMPT_USERS[job.user_name or ""] then return true end
-  return account ~= nil and EXEMPT_ACCOUNTS[account] == true
+  if account == nil or not EXEMPT_ACCOUNTS[account] then return false end
+  return next(AGENT_USERS) == nil or name ~= nil and not AGENT_USERS[name]
 end
 
 -- The account that was judged stays the job's: a user may change which one is the default before anybody looks again.
@@ -1373,13 +1378,17 @@ local function keep_account(job, judged)
 end
 
 local MOST_LINES = 10 -- of one answer: others wait while they are written
+local MOST_LOGGED = 40 -- of all answers to a user in a second: what somebody sends again and again would fill the log
 
 local function answer(found, uid, tell)
+  local sent = of_this_second(uid)
   for place, one in ipairs(found) do
     if place > MOST_LINES then break end
     local line = string.sub(string.format("%s: %s", one.rule, one.text), 1, 500) -- what a user wrote stays one line
     line = string.gsub(line, "%c", "?")
-    slurm.log_info("slurm-agent-tools floor: refused uid %.0f: %s", uid, line)
+    sent.lines = sent.lines + 1
+    if sent.lines == MOST_LOGGED then line = line .. " (and more in this second)" end
+    if sent.lines <= MOST_LOGGED then slurm.log_info("slurm-agent-tools floor: refused uid %.0f: %s", uid, line) end
     if tell then slurm.log_user("%s", line) end
   end
   if found[1] == nil then return slurm.SUCCESS end
@@ -1405,7 +1414,7 @@ function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
     if OF_22_05 then job.extra = "" end -- no command of its own sends it, and its slurmctld frees it twice and ends
     local account = stated(job, "account") or job.default_account
-    if exempt(job, uid, account) then
+    if exempt(job, uid, account, job.user_name) then
       keep_account(job, account)
       return slurm.SUCCESS
     end
@@ -1426,7 +1435,11 @@ end
 
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
-    if exempt(job, uid, record.account) then return slurm.SUCCESS end
+    local free = exempt(job, uid)
+    if free or exempt(job, uid, record.account, job.user_name or record.user_name) then
+      if free or job.account == nil or EXEMPT_ACCOUNTS[job.account] then return slurm.SUCCESS end
+      return answer({ { rule = "account", text = "a job of an account that is exempt stays in such ones" } }, uid, false)
+    end
     local sent = of_this_second(uid)
     if sent.refused >= MOST_REFUSED then
       if sent.refused == MOST_REFUSED then

@@ -361,7 +361,7 @@ local function default_qos_of(job, parts)
   for _, place in ipairs(places) do
     job.partition = place
     local name = job.default_qos or ""
-    if name == "" and (job.default_account or "") ~= "" then name = "normal" end -- Slurm's own where there is accounting
+    if name == "" and (job.default_account or job.account or "") ~= "" then name = "normal" end -- Slurm's own where there is accounting
     first = first or name
     told[name] = true
   end
@@ -472,6 +472,10 @@ local function judge_with_ticket(job, most, parts, account)
   over(found, "concurrent-jobs", throttle > 0 and math.min(throttle, tasks) or tasks, most.once, "tasks at once", nil, EXACT.once)
   if get("het_job_offset") ~= nil or job.cron_job then refuse_parts(found, job) end
   foreign_code(found, job)
+  local split, node = get("max_mem_per_cpu"), get("min_mem_per_node")
+  if split and node and node > split and shape.tasks > 1 and not shape.tasks_per_node then -- 24.11, 26.05
+    refuse(found, "directives", "Slurm makes CPUs of memory above MaxMemPerCPU, as many for each task; write --ntasks-per-node")
+  end
   keep_qos(found, job, parts, account) -- behind over_names, which looks at what is named
   return found
 end
@@ -539,6 +543,9 @@ local function judge_change_with_ticket(job, record, most, parts)
   for _, field in ipairs(MINUTES) do
     if stated(job, field) ~= nil then over_time(found, job[field], most) end
   end
+  if EXACT.time and positive(stated(job, "end_time")) then -- from which Slurm makes a time limit
+    refuse(found, "time-limit", "the end of a job stays as it is: a rule of the site speaks of its time")
+  end
   if stated(job, "shared") ~= nil then over_whole_nodes(found, job.shared, most) end
   over_names(found, job, most, false)
   if job.partition ~= nil then over_alternates(found, job, most, parts) end
@@ -565,6 +572,8 @@ end
 
 local function of_agent(job, account)
   if job.user_name == nil and next(AGENT_USERS) ~= nil then error("the user's name is not known") end
+  -- Without a default account Slurm takes the one that there is once it looks, and a user may set one by then (24.11).
+  if (account or "") == "" and next(AGENT_ACCOUNTS) ~= nil then return true end
   return AGENT_USERS[job.user_name or ""] or agents_account(account)
 end
 

@@ -137,9 +137,6 @@ def more_together(
         if 0 < tasks < -(-request.gpus // request.gpus_per_node):
             instead = "ask with --nodes and --gpus-per-node"
             yield ("gpus", "gpus-per-node"), "take more nodes than there are tasks for", instead
-    held = (request.ntasks_per_gpu or 0) * (request.gpus_per_node or 0) * (request.nodes or 1)
-    if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
-        yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
     alone = gpus_of_job_alone(request)
     bare = (request.ntasks_per_gpu and _nodes(request) > 1) or (request.gpus or 0) < _nodes(request, named=False)
     if alone and bare and request.memory_per_gpu:  # 22.05: a node without a GPU has no limit of memory
@@ -182,6 +179,11 @@ def _of_no_gpus(request: JobRequest) -> Iterator[tuple[tuple[str, ...], str, str
 
 def _tasks_with_gpus(request: JobRequest) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Tasks with which GPUs go and which Slurm may count otherwise later (measured)."""
+    held = (request.ntasks_per_gpu or 0) * (request.gpus_per_node or 0) * (request.nodes or 1)
+    if held and not (request.gpus or request.ntasks or request.nodes):  # 24.11, 26.05: twice the GPUs
+        yield ("ntasks-per-gpu", "gpus-per-node"), "may take more nodes than one", "say --nodes"
+    if 0 < held < (request.ntasks or 0) and not request.gpus:  # 24.11, 26.05
+        yield ("ntasks-per-gpu", "ntasks"), "take more nodes than they show", "say --nodes for all of them"
     if not (request.ntasks and request.ntasks_per_node and (request.gpus_per_task or request.ntasks_per_gpu)):
         return
     fixed = request.nodes is not None and request.nodes == request.nodes_max

@@ -156,12 +156,13 @@ def _settings(site: Site, exact: Sequence[str], high: Sequence[str]) -> list[str
         f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
         "-- CPUs for each GPU of a job that names none for its tasks or GPUs: DefCpuPerGPU of slurm.conf.",
         f"local DEFAULT_CPUS_PER_GPU = {0 if cpus is None else _positive('default_cpus_per_gpu', cpus)}",
+        "-- Whose jobs are let in with a ticket alone, at any size, and whom no account exempts.",
+        f"local AGENT_USERS = {_set([_name('agent_users', name) for name in site.agent_users])}",
         *(() if site.tickets is None else _ticket_settings(site, site.tickets, exact, high)),
     ]
 
 
 def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str], high: Sequence[str]) -> list[str]:
-    users = [_name("agent_users", name) for name in site.agent_users]
     accounts = [_name("agent_accounts", name) for name in site.agent_accounts]
     if source.folder is not None:
         where = [
@@ -175,8 +176,7 @@ def _ticket_settings(site: Site, source: TicketSource, exact: Sequence[str], hig
             f"  word_bytes = {LONGEST_SIGNED_TICKET},",
         ]
     return [
-        "-- Whose jobs are let in with a ticket alone, at any size.",
-        f"local AGENT_USERS = {_set(users)}",
+        "-- Accounts in which jobs are let in with a ticket alone.",
         f"local AGENT_ACCOUNTS = {_set(accounts)}",
         "-- What a rule of the site's own speaks of: a job has neither more nor less of it than its ticket says.",
         f"local EXACT = {_set(exact)}",

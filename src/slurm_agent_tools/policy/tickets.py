@@ -7,6 +7,7 @@ are numbers and no shape, so what is judged is the most that they let a job have
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -193,7 +194,8 @@ def _no_ticket_for_ranges(request: JobRequest, anywhere: Partition) -> None:
     if is_ranged(request):
         hint = "Write #SBATCH --nodes with one number."
         raise InputError("nodes", None, "are a range, for which there is no ticket with GPUs", hint=hint)
-    single = request.find("threads-per-core") or "nomultithread" in [found.value for found in request.find("hint")]
+    others = [found.value for found in request.find("hint") if found.value != "multithread"]
+    single = others or layout(request)[2] or request.find("threads-per-core")  # sbatch says a thread for each hint
     if single and not request.nodes and geometry(request, anywhere).most_nodes > 1:
         hint = "Write #SBATCH --nodes."
         raise InputError("nodes", None, "are not told, and GPUs with single threads may be on several", hint=hint)
@@ -298,14 +300,16 @@ def _chosen(
 
 
 def _check_partitions(request: JobRequest, offered: Mapping[str, Partition] | None) -> None:
-    """Raises InputError for what a ticket cannot be for where a partition gives whole nodes."""
+    """Raises InputError for what no ticket is for where a partition gives whole nodes, or CPUs for memory."""
     names = {name.strip() for name in (request.partition or "").split(",")}
     if len({one.exclusive for name, one in (offered or {}).items() if name in names}) > 1:  # good in each alone
         hint = "Name those that give whole nodes, or none of them."
         raise InputError("partition", request.partition, "are of whole nodes and others", hint=hint)
-    if (
-        any(one.exclusive for one in named(request, offered)) and request.memory_per_node is None
-    ):  # as over_shares of the plugin
+    found, several = named(request, offered), (request.ntasks or 1) > 1 and not request.ntasks_per_node
+    if several and any((request.memory_per_node or 0) > (one.max_mem_per_cpu or math.inf) for one in found):
+        hint = "Write #SBATCH --ntasks-per-node."  # 24.11, 26.05: as many CPUs for each task
+        raise InputError("mem", None, "is more than MaxMemPerCPU, and Slurm makes CPUs of it", hint=hint)
+    if any(one.exclusive for one in found) and request.memory_per_node is None:  # as over_shares of the plugin
         hint = "Write #SBATCH --mem."
         raise InputError("memory", None, "is for each CPU or GPU, and the partition gives whole nodes", hint=hint)
 

@@ -61,6 +61,8 @@ def asked(words: str) -> JobRequest:
         ("--ntasks=2 --ntasks-per-node=1 --distribution=plane=2 --cpus-per-gpu=7", ["cpus-per-gpu"]),
         ("--cpus-per-gpu=7 --gpus=0", ["cpus-per-gpu"]),
         ("--cpus-per-gpu=7 --gres=gpu:1", []),
+        ("--gpus-per-node=3 --ntasks-per-gpu=2", ["ntasks-per-gpu", "gpus-per-node"]),
+        ("--gpus-per-node=3 --ntasks-per-gpu=2 --nodes=1", []),
     ],
 )
 def test_options_that_take_more_together_are_named(words: str, named: list[str]):

@@ -32,6 +32,7 @@ CPU = replace(GPU, name="cpu", default=False, nodes=16, gpus_per_node=0, total_g
 MANY = replace(GPU, name="many", default=False, nodes=16)
 WHOLE = replace(GPU, name="whole", default=False, exclusive=True)
 ALSO = replace(WHOLE, name="also")
+SPLIT = replace(CPU, name="split", max_mem_per_cpu=1000 * 2**20)
 
 
 def policy(**limits: object) -> LoadedPolicy:
@@ -55,7 +56,7 @@ def given(request: JobRequest) -> Ceilings:
 
 
 def context(loaded: LoadedPolicy, grant: Consent | None = None) -> EvaluationContext:
-    known = live(partitions={one.name: one for one in (GPU, CPU, MANY, WHOLE, ALSO)})
+    known = live(partitions={one.name: one for one in (GPU, CPU, MANY, WHOLE, ALSO, SPLIT)})
     return EvaluationContext(
         loaded, "/p", decision_id="1", live=known, grant=grant, request_sha256="0" * 64, justification=WHY
     )
@@ -196,6 +197,14 @@ def test_so_it_is_where_the_partition_gives_whole_nodes(memory: str):
         script = reading(f"--partition={partition}", "--gpus=1", "--nodes=1", memory, "--time=5")
         with nullcontext() if fine else pytest.raises(InputError, match="the partition gives whole nodes"):
             decided(script, policy())
+
+
+@pytest.mark.parametrize(("words", "fine"), [("", False), ("--ntasks-per-node=15", True), ("--mem=900M", True)])
+def test_where_slurm_makes_cpus_of_memory_tasks_are_said_for_each_node(words: str, fine: bool):
+    """26.05 made 30 CPUs of 16000M for 15 tasks, where a CPU may have 1000M, and a ticket for 16 was enough."""
+    script = reading("--partition=split", "--nodes=1", "--ntasks=15", "--mem=16000M", "--time=5", *words.split())
+    with nullcontext() if fine else pytest.raises(InputError, match="more than MaxMemPerCPU"):
+        decided(script, policy())
 
 
 def test_a_person_reads_the_memory_that_all_gpus_may_have_on_one_node():

@@ -120,3 +120,14 @@ def test_no_change_makes_either_the_default_one(field: str):
     ticket = {"admin_comment": SubmissionTicket("ab" * 16, JUDGED, None).admin_comment}
     calls = [change(USER, record | more, **{field: ""}) for more in ({}, ticket)]
     assert admitted(plugin(), *calls, change(USER, record | ticket, comment="fine")) == [True, False, True]
+
+
+def test_a_ticket_is_for_tasks_of_each_node_where_memory_makes_cpus():
+    """26.05 made 30 CPUs of 16000M for fifteen tasks, where a CPU may have 1000M."""
+    job = {"num_tasks": 2, "min_cpus": 2, "min_mem_per_node": 1024, "pn_min_memory": 1024, "partition": "cpu"}
+    text = plugin().replace("\nslurm.log_info(", JUDGE, 1)
+    parts = PARTITIONS.replace('alternate = "gpu"', "max_mem_per_cpu = 1000")
+    for more, fine in (({}, False), ({"ntasks_per_node": 2}, True), ({"num_tasks": 1}, True)):
+        allowed = replace(for_partitions("cpu"), cpus=8)
+        call = f"JUDGE(blank({lua_host.literal({**SMALL, **job, **more})}), '{allowed.text}', {{}})"
+        assert ("write --ntasks-per-node" not in lua_host.lines(text, [parts, call])[0]) is fine

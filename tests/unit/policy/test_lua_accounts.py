@@ -1,0 +1,69 @@
+"""Accounts and users whom a site exempts, or calls agents: which of both counts, and what a change makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.policy import lua_host
+from tests.unit.policy.lua_host import ask, change, submission
+from tests.unit.policy.test_lua_attacks import ALLOWED, SMALL, USER, admitted, plugin
+from tests.unit.policy.test_lua_site_rules import plugin as with_rule
+
+from slurm_agent_tools.models.submission_ticket import SubmissionTicket
+
+HUGE: dict[str, object] = {**SMALL, "time_limit": 9999}
+RECORD = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 10**6, "time_limit": 9999}
+
+
+def test_an_agents_user_is_exempt_by_no_account():
+    """labmate was an agent's user, and lab was exempt: 60G for three days without a ticket."""
+    text = plugin(agent_users=("labmate",), exempt_accounts=("lab",))
+    names = ("labmate", "ada", None)
+    calls = [submission(USER, **HUGE, account="lab", user_name=name) for name in names]
+    calls += [change(USER, {**RECORD, "account": "lab"}, time_limit=9999, user_name=name) for name in names]
+    assert admitted(text, *calls) == [False, True, False] * 2
+    assert admitted(plugin(exempt_accounts=("lab",)), calls[2]) == [True]
+
+
+def test_a_job_of_an_exempt_account_stays_in_such_ones():
+    """It was sent there at any size, and came into the agents' account by a change."""
+    text = plugin(agent_accounts=("agents",), exempt_accounts=("lab", "staff"), exempt_users=("root", "eve"))
+    record = {**RECORD, "account": "lab"}
+    calls = [change(USER, record, account=name) for name in ("agents", "other", "", "staff", None)]
+    calls.append(change(USER, record, account="other", user_name="eve"))
+    assert admitted(text, *calls) == [False, False, False, True, True, True]
+
+
+def test_without_an_account_to_judge_a_job_needs_a_ticket_where_accounts_are_agents():
+    """On 24.11 a user took the own default account off, and set the agents' one while Slurm looked: 10 of 993 jobs."""
+    text = plugin(agent_accounts=("agents",))
+    jobs: list[dict[str, object]] = [{}, {"default_account": ""}, {"default_account": "lab"}, {"account": "lab"}]
+    assert admitted(text, *(submission(USER, **SMALL, **job) for job in jobs)) == [False, False, True, True]
+    assert admitted(plugin(agent_users=("ada",)), submission(USER, **SMALL)) == [True]
+
+
+def test_the_end_of_a_job_stays_where_a_rule_of_the_site_speaks_of_its_time():
+    """scontrol update EndTime=now+120 made three minutes of twenty, which TimeLimit= could not."""
+    ticket = {"admin_comment": SubmissionTicket("ab" * 16, replace(ALLOWED, time_limit=20), None).admin_comment}
+    record = {"min_cpus": 1, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024, **ticket}
+    for condition, fine in (('job.time_limit < duration("1m")', False), ("job.cpus > 100", True)):
+        assert admitted(with_rule(condition), change(USER, record, end_time=1_900_000_000)) == [fine]
+
+
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_of_many_refused_jobs_in_a_second_some_are_logged(seconds: int):
+    """Three loops of sbatch with long names made 38 GB of the controller's log in a day."""
+    frozen = plugin().replace("os.time()", "NOW")
+    assert "NOW" in frozen
+    calls = [f"NOW = {second}\n" + "\n".join([submission(USER, **HUGE)] * 60) for second in range(seconds)]
+    logged = "LOGGED = 0\nslurm.log_info = function() LOGGED = LOGGED + 1 end"
+    text = [
+        lua_host.HOST,
+        f"NOW = 0\nassert(loadstring({lua_host.literal(frozen)}))()",
+        logged,
+        *calls,
+        "print(LOGGED)",
+    ]
+    assert lua_host.run("lua5.1", "\n".join(text)).rpartition("\x1d")[2].strip() == str(40 * seconds)
+    assert all(one.told for one in ask(frozen, ["NOW = 0", *[submission(USER, **HUGE)] * 60], silent=1))
