@@ -605,7 +605,7 @@ local function check_together(found, get, shape)
   end
   local split, cpu = get("max_mem_per_cpu"), get("min_mem_per_cpu")
   local of_no_task = shape.loose_cpus > 0 and cpus > shape.cpus_per_gpu * shape.gpus -- which only a program of its own sends
-  if of_no_task and shape.gpus > 0 and shape.most_nodes > 1 then -- 26.05, with --distribution=plane: a node without a GPU
+  if of_no_task and shape.gpus > 0 and not shape.tasks_per_gpu and shape.most_nodes > 1 then -- 26.05, with --distribution=plane: a node without a GPU
     refuse(found, "directives", "there are more CPUs than those of the tasks and GPUs; ask with --ntasks and --cpus-per-task")
   end
   -- 22.05 puts each on a node of its own, with more; of several nodes each is asked for the memory of all of them.

@@ -98,10 +98,14 @@ from slurm_agent_tools.policy.loading import load, shipped
             {"tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2, "threads_per_core": 1},
             {"tres_per_node": "gres:gpu:2", "num_tasks": 2, "min_cpus": 2, "threads_per_core": 1, "min_nodes": 1, "max_nodes": 1},
         ),
+        (
+            {"tres_per_job": "gres:gpu:2", "num_tasks": 2, "min_cpus": 6},
+            {"tres_per_job": "gres:gpu:2", "num_tasks": 2, "min_cpus": 6, "cpus_per_task": 3},
+        ),
     ],
     ids=["tasks of no GPU", "CPUs of no task", "nodes between", "nodes between by another number", "a state that is not read", "a node without a GPU for its task", "CPUs of no task of a GPU", "no tasks for each GPU", "tasks of GPUs of tasks", "nodes without a task", "a type by digits", "tasks of a core", "a type of GPUs of a task",
          "a range of nodes", "more tasks than GPUs of a node", "tasks left over", "tasks that become fewer", "tasks that become more", "any number of nodes", "CPUs of tasks of others", "GPUs of no number of tasks", "more tasks than places",
-         "CPUs of no GPU", "CPUs of GPUs of which there are none", "single threads"],
+         "CPUs of no GPU", "CPUs of GPUs of which there are none", "single threads", "CPUs of no task nor GPU"],
 )  # fmt: skip
 def test_what_takes_more_together_is_refused(
     source: TicketSource | None, taken: dict[str, object], plain: dict[str, object]
