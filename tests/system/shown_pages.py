@@ -24,6 +24,8 @@ MARK = "<!-- every command and answer of this page is from a run: tests/system/t
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # Numbers, and the first digits of a hash, of which a few of 12 are letters alone or begin with one.
 NUMBER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\b[0-9a-f]{8}(?:[0-9a-f]{4})?\b|\d[\d.,:/T+_-]*")
+# A column of jobs' memory: where a job ends within a second or two, Slurm may not have looked at it yet.
+MEMORY = re.compile(r"MEMORY USED +(?=TIME USED)|[\d.]+[KMG] of [\d.]+[KMG] +(?=[\d:]+ of )")
 # What an answer brought into being: jobs and scripts.
 NAME = re.compile(r"(?<=\b[Jj]ob )\d+\b|(?<=job_id=.)\d+|scripts/slurm/generated/[\w-]+\.sh")
 WIDTH = 116
@@ -51,8 +53,8 @@ def steps(body: str) -> list[Step]:
 
 
 def masked(text: str) -> str:
-    """The text without its numbers and line ends."""
-    return " ".join(NUMBER.sub("N", text).split())
+    """The text without its numbers, its line ends and a column that may be missing."""
+    return " ".join(NUMBER.sub("N", MEMORY.sub("", text)).split())
 
 
 def alike(shown: str, given: str) -> bool:
