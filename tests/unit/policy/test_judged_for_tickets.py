@@ -17,7 +17,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy import tickets
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_verdict
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.transport.local import LocalFiles
@@ -165,6 +165,13 @@ def test_a_job_that_one_node_holds_is_kept_there_where_more_of_it_would_need_a_p
     assert [pin.option for pin in made.pinned] == ["--nodes=1"]
     assert given(made.request).nodes == made.resources.nodes == 1
     assert decided(script, loaded).pinned == ()
+
+
+def test_of_two_decisions_the_more_severe_one_is_told():
+    made = decided(reading("--partition=cpu", "--mem=1G", "--time=20"), policy())
+    by_severity = [replace(made, verdict=verdict) for verdict in ("allow", "justify", "approve", "deny")]
+    found = [[harsher_verdict(first, second) for second in by_severity] for first in by_severity]
+    assert found == [[place > other for other in range(4)] for place in range(4)]
 
 
 def test_a_job_whose_tasks_are_said_for_each_node_is_kept_on_none():
