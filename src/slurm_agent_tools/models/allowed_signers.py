@@ -24,6 +24,8 @@ _TIME = re.compile(r"(\d{8})(\d{4})?(\d{2})?(Z)?")
 
 _ZONE_FILE = Path("/etc/localtime")
 
+_LONGEST = 100  # letters of a principal
+
 
 @dataclass(frozen=True, slots=True)
 class AllowedSigner:
@@ -43,6 +45,8 @@ class AllowedSigner:
 
     def refuses(self, principal: str, namespace: str, now: datetime) -> str | None:
         """Why a signature by this key does not count for that principal, use and time; None where it does."""
+        if not principal.isprintable() or " " in principal or len(principal) > _LONGEST:
+            return f"counts for a name without blanks, of at most {_LONGEST} letters"  # a pattern fits any text
         if not matches(principal, self.principals):
             return f"does not count for {principal}"
         if self.namespaces is not None and not matches(namespace, self.namespaces):
