@@ -574,10 +574,10 @@ local function check_together(found, get, shape)
   if tasks and not shape.tasks_per_gpu and tasks < (positive(get("min_nodes")) or 1) then -- of which some would have no task
     refuse(found, "directives", "there are fewer tasks than nodes; no command of Slurm's sends that")
   end
-  -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
   if positive(of_gpus(get("cpus_per_tres"))) and not stated_gpus and not shape.tasks_per_gpu then -- 22.05, with --distribution=plane
     refuse(found, "gpus", "CPUs for each GPU stand beside no GPUs, and a node may give them for all it has; leave --cpus-per-gpu out, or write " .. REMEDY.gpus)
   end
+  -- 22.05 rounds them down, 24.11 and 26.05 count them anew when the job is released, and a change takes them off.
   if shape.tasks_per_gpu and not stated_gpus then
     refuse(found, "gpus", "tasks for each GPU stand beside no number of GPUs; write " .. REMEDY.gpus)
   end
@@ -612,10 +612,10 @@ local function check_together(found, get, shape)
   if split and cpu and of_no_task and (cpu > split or shape.most_nodes > 1) then
     refuse(found, "directives", "there are more CPUs than those of the tasks, and MaxMemPerCPU makes more of their memory; ask with --ntasks and --cpus-per-task")
   end
-  if shape.of_task and brings_cpus(get, get("max_mem_per_cpu")) then -- 22.05, and by its source 24.11
+  if shape.of_task and brings_cpus(get, split) then -- 22.05, and by its source 24.11
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; ask with --gpus-per-node")
   end
-  if get("max_mem_per_cpu") and of_gpus(get("mem_per_tres")) and not positive(get("min_mem_per_node")) then -- 22.05
+  if split and of_gpus(get("mem_per_tres")) and not positive(get("min_mem_per_node")) then -- 22.05
     refuse(found, "memory-per-gpu", "memory of each GPU brings all CPUs of a node where MaxMemPerCPU is set; write --mem=SIZE in its place")
   end
   local all_on_one = shape.tasks_per_gpu or OF_22_05 and shape.cpus_per_gpu > 0 -- with --overcommit

@@ -115,9 +115,9 @@ def pins(
     gpus = stated if stated is not None else policy.defaults.gpus if offered_by_all else 0
     added: list[Pin | None] = []
     if gpus and stated is None:
-        nodes = request.nodes or 1
-        added.append(_gpu_pin(gpus, nodes, chosen))
-        gpus *= nodes if nodes > gpus else 1
+        each = (request.nodes or 1) > gpus  # sbatch takes no fewer GPUs than nodes
+        added.append(_gpu_pin(gpus, chosen, each=each))
+        gpus *= (request.nodes or 1) if each else 1
     added += [_memory_pin(request, policy, chosen, gpus), _time_pin(request, policy, chosen)]
     if gpus:
         added.append(_nodes_pin(request, gpus, chosen, known=partitions is not None))
@@ -137,10 +137,10 @@ def _gpus(request: JobRequest) -> int | None:
     return max((way * times for way, times in per if way is not None), default=None)
 
 
-def _gpu_pin(gpus: int, nodes: int, chosen: Sequence[Partition]) -> Pin:
-    """So many in all; on each node where there are more nodes, since sbatch takes no fewer GPUs than nodes."""
+def _gpu_pin(gpus: int, chosen: Sequence[Partition], *, each: bool) -> Pin:
+    """So many in all, or on each node."""
     names = ", ".join(partition.name for partition in chosen)
-    option = "--gpus" if gpus >= nodes else "--gpus-per-node"
+    option = "--gpus-per-node" if each else "--gpus"
     return Pin(f"{option}={gpus}", f"no GPUs stated on partition {names}, whose nodes have GPUs")
 
 
