@@ -180,6 +180,17 @@ class ArraySpec:
         """Tasks that may run at once."""
         return self.count if self.limit is None else min(self.count, self.limit)
 
+    @property
+    def ascends(self) -> bool:
+        """Whether the text names each task once, the least first, as the controller's plugin reads it."""
+        last = -1
+        for item in self.text.strip("[]").partition("%")[0].split(","):
+            first, _, to = item.partition(":")[0].partition("-")
+            if int(first) <= last:
+                return False
+            last = int(to or first)
+        return True
+
 
 def parse_array(text: str) -> ArraySpec:
     """An --array value: 0-99, 1,3,5-7, 0-20:5, any with %N; [..] tolerated; %0 is no throttle (sbatch(1))."""

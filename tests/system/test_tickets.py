@@ -248,8 +248,8 @@ def test_a_ticket_with_which_slurm_was_only_asked_is_spent(site: Site):
     "words",
     [
         ("--partition=gpu", "--nodes=2", "--gpus-per-node=2", "--mem-per-cpu=40G", "--time=5"),
-        ("--partition=cpu", "--extra-node-info=2:4", "--mem-per-cpu=20G", "--time=5"),
-        ("--partition=gpu", "--ntasks=2", "--gpus-per-node=1", "--mem=17G", "--time=5"),
+        ("--partition=cpu", "--extra-node-info=2:4", "--nodes=1", "--mem-per-cpu=20G", "--time=5"),
+        ("--partition=gpu", "--nodes=1", "--ntasks=2", "--gpus-per-node=1", "--mem=17G", "--time=5"),
         ("--partition=cpu,gpu", "--ntasks=1", "--mem=17G", "--time=5"),
         ("--partition=cpu", "--qos=normal", "--account=lab", "--ntasks=1", "--mem=17G", "--time=UNLIMITED"),
     ],
@@ -266,7 +266,7 @@ def test_what_a_request_was_counted_as_lets_it_in(site: Site, words: tuple[str, 
 
 def test_nodes_that_are_named_count_however_few_are_asked_for(site: Site):
     nodes = site.place.slurm("sinfo", "--noheader", "--partition=gpu", "--format=%N")
-    words = ("--partition=gpu", f"--nodelist={nodes}", "--gpus-per-node=3", "--mem=3G", "--time=5")
+    words = ("--partition=gpu", f"--nodelist={nodes}", "--nodes=2", "--gpus-per-node=3", "--mem=3G", "--time=5")
     job_id, said = sbatch(site, *words)
     assert job_id is None
     assert "6 GPUs" in said

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.geometry import is_ranged
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy.document import Limits
-from slurm_agent_tools.policy.tickets import ceilings
+from slurm_agent_tools.policy.tickets import ceilings, node_of_site, worst_placement
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 
@@ -43,9 +44,20 @@ class Shape:
         except InputError:
             return None
 
+    def _takes_anywhere(self) -> Ceilings | None:
+        """The same where Slurm chooses how many nodes there are, for which there is no ticket."""
+        request = self.request
+        try:
+            return ceilings(request, uid=0, expires=0, slurm=VERSION or "22.05")
+        except InputError as error:
+            gpus = any(word.startswith(("--gpus", "--gres", "--ntasks-per-gpu")) for word in self.words)
+            if error.field not in {"nodes", "ntasks", "cpus-per-task"} or (gpus and is_ranged(request)):
+                return None
+            return worst_placement(request, node_of_site(), uid=0, expires=0)
+
     def is_free(self, limits: Limits) -> bool:
         """Whether it is within the free band of every limit that the controller sees."""
-        taken = self.takes(0, 0)
+        taken = self._takes_anywhere()
         if taken is None or taken.time_limit is None or taken.whole_nodes:
             return False
         memory, band = taken.memory_per_node, limits.memory_without_gpus
@@ -121,7 +133,7 @@ def _memory(chance: random.Random, sizes: list[str]) -> list[str]:
 def _cpu(chance: random.Random) -> list[str]:
     layout = chance.choice(
         [[], ["--ntasks=1", "--cpus-per-task=4"], ["--ntasks=8"], ["--nodes=1", "--ntasks=8"], ["--nodes=2"],
-         ["--ntasks=8", "--ntasks-per-node=4"], ["--nodes=2", "--ntasks-per-node=3", "--cpus-per-task=2"],
+         ["--ntasks=8", "--ntasks-per-node=4"], ["--nodes=2", "--ntasks=8"], ["--nodes=2", "--ntasks-per-node=3", "--cpus-per-task=2"],
          ["--mincpus=6"], ["--nodes=1-2", "--ntasks=5"], ["--cpus-per-task=3"], ["--extra-node-info=2:4:1"],
          ["--nodes=2", "--ntasks=2", "--mincpus=4"]]
     )  # fmt: skip

@@ -249,11 +249,35 @@ local function ascends(text)
   return true
 end
 
--- What may become less than it looks: nodes of which no number is said, GPUs on each of them, and tasks that are named twice.
+-- How many nodes there are is one number, and each has as many tasks: of no --distribution is anything told here, and with
+-- plane a node without a task comes with all of its CPUs (measured on 22.05 to 26.05).
+local function check_placed(found, get, shape)
+  local nodes, named = math.max(shape.nodes, shape.most_nodes), positive(get("min_nodes")) or 1
+  if nodes == 1 then return end
+  local said = named == shape.nodes and (positive(get("max_nodes")) or math.huge) <= named
+  if not said or shape.nodes ~= shape.most_nodes then
+    refuse(found, "directives", "a ticket is for one number of nodes; say --nodes=1, or another number with --ntasks-per-node")
+  elseif shape.tasks ~= nodes * (shape.tasks_per_node or math.floor(shape.tasks / nodes)) then
+    refuse(found, "directives", "a ticket on several nodes is for as many tasks on each; say --ntasks-per-node")
+  elseif shape.tasks_per_part then -- 24.11, 26.05: a node may have no task all the same
+    refuse(found, "directives", "a ticket on several nodes is for none of each socket or core; say --ntasks-per-node")
+  elseif OF_22_05 and shape.cpus_per_task > 1 and shape.gpus == 0 and get("shared") ~= 0 then -- so it may there
+    refuse(found, "directives", "a ticket on several nodes is for one CPU of each task here; say --exclusive, or --ntasks-per-node alone")
+  end
+end
+
+-- Writes into a job what check_placed has seen, and that it has no more on a node.
+local function keep_placed(job, parts)
+  local shape = shape_of(asked_of(job, parts))
+  job.min_nodes, job.max_nodes = shape.nodes, shape.nodes
+  if shape.nodes > 1 and not shape.tasks_per_node then job.ntasks_per_node = shape.tasks / shape.nodes end
+end
+
+-- What may become less or more than it looks, where a rule of the site speaks of it, and tasks that are named twice.
 local function check_exact(found, get, shape)
   local _, gpus = gpu_bounds(shape)
-  if EXACT.nodes and shape.nodes ~= shape.most_nodes or EXACT.gpus and shape.gpus ~= gpus then
-    refuse(found, "directives", "a rule of the site speaks of nodes or GPUs; say with --nodes how many nodes there are")
+  if EXACT.gpus and shape.gpus ~= gpus then
+    refuse(found, "directives", "a rule of the site speaks of GPUs, which may be more than they show; say --gpus-per-node")
   end
   if EXACT.gpus and shape.of_job and shape.of_task then -- 22.05 may give those of fewer tasks, with --overcommit (measured)
     refuse(found, "directives", "a rule of the site speaks of GPUs; leave --gpus out beside those of each task")
@@ -456,6 +480,7 @@ local function judge_with_ticket(job, most, parts, account)
   over(found, "cpus", shape.cpus, most.cpus, "CPUs")
   over(found, "nodes", shape.most_nodes, most.nodes, "nodes", nil, EXACT.nodes)
   over_time(found, minutes_of(get), most)
+  check_placed(found, get, shape)
   check_exact(found, get, shape)
   if EXACT.time and get("time_min") then over_time(found, get("time_min"), most) end
   over_whole_nodes(found, get("shared"), most)
@@ -593,6 +618,7 @@ answer_submission = function(job, parts, uid, account)
   if word ~= nil then found, claim = admit(job, uid, word, parts, account) else found = judge_without_ticket(job, parts, account) end
   local code = answer(found, uid, true)
   if claim ~= nil and code == slurm.SUCCESS then
+    keep_placed(job, parts)
     job.comment = marked(claim.nonce, rest)
     job.admin_comment = claim.nonce .. ":" .. claim.text
     slurm.log_info("slurm-agent-tools floor: uid %.0f spent ticket %s", uid, claim.nonce)

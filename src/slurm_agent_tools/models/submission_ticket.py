@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.request import JobRequest
 
 COMMENT_WORD = "ticket="
 """Before a ticket, as one word of a job's comment. The controller takes the word out."""
@@ -89,6 +90,32 @@ class Ceilings:
         names = (*map(_list, several), *(_list([] if name is None else [name]) for name in single), _list(self.gres))
         values = [*(_NONE if number is None else str(number) for number in numbers), *names]
         return ",".join(f"{key}={value}" for key, value in zip(_KEYS, values, strict=True))
+
+
+_GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+
+_COUNT = re.compile(r":\d+[kmgt]?$")
+
+
+def stated(request: JobRequest, option: str) -> str | None:
+    """The value of an option, the last where it stands twice; None of an empty one."""
+    found = request.find(option)
+    return (found[-1].value or None) if found else None
+
+
+def named_gres(request: JobRequest) -> tuple[str, ...]:
+    """Types of GPUs, and what else stands beside GPUs and CPUs, in the words by which the plugin compares them."""
+    items = [item for option in _GPUS for item in (f"gpu:{one}" for one in _items(request, option))]
+    items += [
+        re.sub(r"^gres[:/]", "", item) for option in ("gres", "tres-per-task") for item in _items(request, option)
+    ]
+    plain = [_COUNT.sub("", item) if item.startswith("gpu:") else item for item in items]
+    return tuple(dict.fromkeys(item for item in plain if item != "gpu" and not re.fullmatch(r"cpu:\d+", item)))
+
+
+def _items(request: JobRequest, option: str) -> list[str]:
+    text = (stated(request, option) or "").lower().replace("=", ":")
+    return [item for item in re.split(r"[,\s]+", text) if item]
 
 
 def parse_ceilings(text: str) -> Ceilings:

@@ -28,17 +28,13 @@ from slurm_agent_tools.models.geometry import (
 from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
+from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket, named_gres, stated
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, harsher_of_each, harsher_verdict
 from slurm_agent_tools.policy.plan import one_node_pin
 from slurm_agent_tools.scripts.effective_request import named, resolve
 from slurm_agent_tools.units import UNLIMITED
 
 _MIB = 2**20
-
-_GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
-
-_COUNT = re.compile(r":\d+[kmgt]?$")
 
 _PARTS = re.compile(r"(?:^|[,:/])(?:shard|mps)(?=[:=,/]|$)", re.IGNORECASE)
 """The controller counts them as no GPU at all, and refuses them."""
@@ -54,21 +50,36 @@ def ceilings(
     `slurm`: its version, as in 22.05.8, where it is known. `exact`: what site_rules.held_exactly tells.
     Raises InputError for one that no ticket can be for.
     """
-    anywhere = Partition(
+    anywhere = node_of_site(threads_per_core, most_gpus_per_node, default_cpus_per_gpu)
+    _no_ticket_for(request, anywhere)
+    if slurm.startswith("22.05"):
+        _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
+    _checkstated(request)
+    shape = geometry(request, anywhere)
+    _check_placed(request, shape)
+    _check_exact(request, shape, exact)
+    return worst_placement(request, anywhere, uid=uid, expires=expires, account=account)
+
+
+def node_of_site(
+    threads_per_core: int = 1, most_gpus_per_node: int | None = None, default_cpus_per_gpu: int | None = None
+) -> Partition:
+    """What the plugin knows of the nodes, as a partition of as many as there may be."""
+    return Partition(
         name="", state="UP", default=True, nodes=0, max_time_seconds=None, default_time_seconds=None,
         gpus_per_node=most_gpus_per_node or 0, threads_per_core=threads_per_core, def_cpu_per_gpu=default_cpus_per_gpu,
     )  # fmt: skip
-    _no_ticket_for(request, anywhere)
-    asked = with_cpus_of_gpus(request, anywhere)
-    if slurm.startswith("22.05"):
-        _no_ticket_of_22_05(asked)
-    _check_stated(request)
-    shape = geometry(request, anywhere)
+
+
+def worst_placement(
+    request: JobRequest, anywhere: Partition, *, uid: int, expires: int, account: str | None = None
+) -> Ceilings:
+    """The most that a request of known time and memory takes on any nodes like those of `anywhere`."""
+    shape, asked = geometry(request, anywhere), with_cpus_of_gpus(request, anywhere)
     # Counted alike wherever it may run; memory of a whole node by the GPUs that are asked for, as in the plugin.
     worst = replace(anywhere, gpus_per_node_min=shape.fewest_gpus)
     numbers = resolve(replace(request, partition=None), {worst.name: worst})
     seconds = numbers.time_limit_seconds or 0
-    _check_exact(request, shape, numbers, exact)
     array, gpus, node = request.array, numbers.gpus or 0, _mebibytes(numbers.memory_per_node_bytes)
     if node is not None and request.memory_per_gpu:  # the plugin holds all GPUs against all nodes
         node = max(node, -(-(_mebibytes(request.memory_per_gpu) or 0) * gpus // shape.most_nodes))
@@ -79,7 +90,7 @@ def ceilings(
         memory_per_node=node,
         memory_per_gpu=_mebibytes(numbers.memory_per_gpu_bytes),
         gpus=gpus,
-        cpus=max(numbers.cpus or 1, _uneven_cpus(asked, gpus, shape, most_gpus_per_node or gpus)),
+        cpus=max(numbers.cpus or 1, _uneven_cpus(asked, gpus, shape, anywhere.gpus_per_node or gpus)),
         nodes=shape.most_nodes,
         array_tasks=1 if array is None else array.count,
         array_at_once=1 if array is None else array.concurrency,
@@ -88,13 +99,13 @@ def ceilings(
         qos=request.qos or None,
         account=account or None,
         dependency=request.dependency or None,
-        licenses=_stated(request, "licenses"),
-        reservation=_stated(request, "reservation"),
-        gres=_gres(request),
+        licenses=stated(request, "licenses"),
+        reservation=stated(request, "reservation"),
+        gres=named_gres(request),
     )
 
 
-def _check_stated(request: JobRequest) -> None:
+def _checkstated(request: JobRequest) -> None:
     """Raises InputError where time or memory is left to the site, whose numbers a ticket cannot know.
 
     And for variables in --export: sbatch then has the login's own files run before the script, which no ticket is for.
@@ -113,12 +124,30 @@ def _check_stated(request: JobRequest) -> None:
         raise InputError("memory", None, "is for each CPU or GPU, and whole nodes have more of them", hint=hint)
 
 
-def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact: Collection[str]) -> None:
+def _check_placed(request: JobRequest, shape: Geometry) -> None:
+    """Raises InputError where Slurm chooses how many nodes there are, or which of them has how many tasks.
+
+    The controller's plugin is told of no --distribution, by which a node without a task comes with all of its CPUs
+    (measured on 22.05 to 26.05). It writes what is checked here into the job, by which each node has its tasks.
+    """
+    several = max(shape.nodes, shape.most_nodes) > 1
+    if is_ranged(request) or (several and not request.nodes == shape.nodes == shape.most_nodes):
+        hint = "Write #SBATCH --nodes=1, or another number together with --ntasks-per-node."
+        raise InputError("nodes", None, "are not one number, for which alone there is a ticket", hint=hint)
+    if several and shape.tasks != shape.nodes * (request.ntasks_per_node or shape.tasks // shape.nodes):
+        problem = f"are not as many on each of {shape.nodes} nodes, for which alone there is a ticket"
+        raise InputError("ntasks", str(shape.tasks), problem, hint="Write #SBATCH --ntasks-per-node.")
+    parts = request.find("ntasks-per-socket", "ntasks-per-core")
+    if several and parts:  # 24.11, 26.05
+        problem = "may leave one of several nodes without a task, for which there is no ticket"
+        raise InputError(parts[0].option, parts[0].value, problem, hint="Write #SBATCH --ntasks-per-node.")
+
+
+def _check_exact(request: JobRequest, shape: Geometry, exact: Collection[str]) -> None:
     """Raises InputError where Slurm may give less of something than is counted, and a rule of the site speaks of it."""
-    fewer_gpus = shape.gpus != (numbers.gpus or 0)
-    if ("nodes" in exact and shape.nodes != shape.most_nodes) or ("gpus" in exact and fewer_gpus):
-        hint = "Write #SBATCH --nodes with one number."
-        raise InputError("nodes", None, "are not told, and a rule of the site speaks of them or of GPUs", hint=hint)
+    if "gpus" in exact and shape.gpus != shape.most_gpus:
+        hint = "Write #SBATCH --gpus-per-node."
+        raise InputError("gpus", None, "may be more than they show, and a rule of the site speaks of them", hint=hint)
     if "time" in exact and request.time_min is not None:
         hint = "Leave #SBATCH --time-min out."
         raise InputError("time-min", None, "may make the time less, and a rule of the site speaks of it", hint=hint)
@@ -130,20 +159,9 @@ def _check_exact(request: JobRequest, shape: Geometry, numbers: Resources, exact
         raise InputError(
             "gpus-per-task", None, "stands beside --gpus, and a rule of the site speaks of GPUs", hint=hint
         )
-    if {"tasks", "once"} & {*exact} and request.array is not None and not _ascends(request.array.text):
+    if {"tasks", "once"} & {*exact} and request.array is not None and not request.array.ascends:
         problem = "names tasks in another order or twice, and a rule of the site speaks of them"
         raise InputError("array", request.array.text, problem, hint="Name each task once, the least first.")
-
-
-def _ascends(text: str) -> bool:
-    """Whether a list of tasks names each of them once, the least first, as the plugin asks."""
-    last = -1
-    for item in text.strip("[]").partition("%")[0].split(","):
-        first, _, to = item.partition(":")[0].partition("-")
-        if int(first) <= last:
-            return False
-        last = int(to or first)
-    return True
 
 
 def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> int:
@@ -170,9 +188,6 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError(
             "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
         )
-    gpus = request.gpus or request.gpus_per_node or request.gpus_per_task or request.ntasks_per_gpu
-    if gpus:
-        _no_ticket_for_ranges(request, anywhere)
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
         raise InputError(
             "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
@@ -189,24 +204,16 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         raise InputError(options[0], names, f"{what}, for which there is no ticket", hint=f"Here {instead}.")
 
 
-def _no_ticket_for_ranges(request: JobRequest, anywhere: Partition) -> None:
-    """The same for GPUs on as many nodes as Slurm likes, as check_range of the plugin."""
-    if is_ranged(request):
-        hint = "Write #SBATCH --nodes with one number."
-        raise InputError("nodes", None, "are a range, for which there is no ticket with GPUs", hint=hint)
-    others = [found.value for found in request.find("hint") if found.value != "multithread"]
-    single = others or layout(request)[2] or request.find("threads-per-core")  # sbatch says a thread for each hint
-    if single and not request.nodes and geometry(request, anywhere).most_nodes > 1:
-        hint = "Write #SBATCH --nodes."
-        raise InputError("nodes", None, "are not told, and GPUs with single threads may be on several", hint=hint)
-
-
 def _no_ticket_of_22_05(request: JobRequest) -> None:
-    """The same for what the plugin refuses there: with --overcommit a job, or one of its nodes, has no GPU of them."""
+    """The same for what the plugin refuses there: a node, or a job, without the GPUs or the tasks that are counted."""
     of_task = request.gpus_per_task or 0
     if of_task and max(request.cpus_per_task or 1, of_task * (request.cpus_per_gpu or 0)) > 1:
         hint = "Write #SBATCH --gpus-per-node."
         raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
+    gpus = request.gpus or request.gpus_per_node or of_task or request.ntasks_per_gpu
+    if (request.nodes or 1) > 1 and (request.cpus_per_task or 1) > 1 and not gpus and not request.find("exclusive"):
+        hint = "Write --exclusive for whole nodes, or --ntasks-per-node with one CPU for each task."
+        raise InputError("cpus-per-task", str(request.cpus_per_task), "may bring a whole node on several", hint=hint)
     by_gpu = request.cpus_per_gpu and request.memory_per_gpu and gpus_of_job_alone(request)
     if by_gpu and geometry(request, None).nodes > 1:
         hint = "Write #SBATCH --gpus-per-node."
@@ -224,26 +231,6 @@ def _no_ticket_for_whole(request: JobRequest) -> None:
     if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
         hint = "Ask with --ntasks and --cpus-per-task."
         raise InputError("cores-per-socket", None, "makes a job larger than it shows", hint=hint)
-
-
-def _stated(request: JobRequest, option: str) -> str | None:
-    found = request.find(option)
-    return (found[-1].value or None) if found else None
-
-
-def _gres(request: JobRequest) -> tuple[str, ...]:
-    """Types of GPUs, and what else stands beside GPUs and CPUs, in the words by which the plugin compares them."""
-    items = [item for option in _GPUS for item in (f"gpu:{one}" for one in _items(request, option))]
-    items += [
-        re.sub(r"^gres[:/]", "", item) for option in ("gres", "tres-per-task") for item in _items(request, option)
-    ]
-    plain = [_COUNT.sub("", item) if item.startswith("gpu:") else item for item in items]
-    return tuple(dict.fromkeys(item for item in plain if item != "gpu" and not re.fullmatch(r"cpu:\d+", item)))
-
-
-def _items(request: JobRequest, option: str) -> list[str]:
-    text = (_stated(request, option) or "").lower().replace("=", ":")
-    return [item for item in re.split(r"[,\s]+", text) if item]
 
 
 def _mebibytes(size: int | None) -> int | None:
@@ -283,7 +270,9 @@ def _chosen(
     asked = evaluate(script, context)
     _check_partitions(asked.request, _offered(context))
     wide = _at_most(ceilings_of, script, context, asked)
-    if wide is None or wide.resources == asked.resources:  # what no ticket is for is told where one would be made
+    if wide is None:  # what no ticket is for on one node either is told where one would be made
+        return _on_one_node(ceilings_of, script, context, asked) or asked
+    if wide.resources == asked.resources:
         return asked
     if wide.verdict != "approve" and not harsher_verdict(wide, asked):
         shown = replace(
@@ -291,12 +280,22 @@ def _chosen(
             memory_per_node_bytes=asked.resources.memory_per_node_bytes,
         )  # fmt: skip
         return replace(wide, resources=shown)  # its hours count as they may be
-    if pin := one_node_pin(asked.request, named(asked.request, _offered(context))):
-        alone = replace(context, pinned=(*asked.pinned, pin))
-        kept = _at_most(ceilings_of, script, alone, evaluate(script, alone))
-        if kept is not None and not harsher_verdict(kept, asked):
-            return kept
+    kept = _on_one_node(ceilings_of, script, context, asked)
+    if kept is not None and not harsher_verdict(kept, asked):
+        return kept
     return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
+
+
+def _on_one_node(
+    ceilings_of: Callable[[JobRequest], Ceilings], script: ScriptReading | None, context: EvaluationContext,
+    asked: Decision,
+) -> Decision | None:  # fmt: skip
+    """The same of the job on one node; None where it says how many there are, none holds it, or no ticket is for it."""
+    pin = one_node_pin(asked.request, named(asked.request, _offered(context)))
+    if pin is None:
+        return None
+    alone = replace(context, pinned=(*asked.pinned, pin))
+    return _at_most(ceilings_of, script, alone, evaluate(script, alone))
 
 
 def _check_partitions(request: JobRequest, offered: Mapping[str, Partition] | None) -> None:

@@ -12,6 +12,7 @@ from tests.unit.policy import lua_host, random_sizes
 from tests.unit.policy.random_sizes import Options
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import Ceilings
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.for_others import Site, TicketSource, job_submit_lua
@@ -69,11 +70,20 @@ def by_plugin(asked: Sequence[Options], site: Site) -> list[Count]:
     return [(gpus, cpus, nodes, memory) for gpus, cpus, nodes, memory in rows]
 
 
-def allowed(one: Options, site: dict[str, int], slurm: str = "") -> Ceilings:
+def asked_by(one: Options) -> JobRequest:
     words = [f"--{name}={value}" for name, value in one.items()]
     request = effective(words_to_directives([*words, "--time=5"], "argument"))
     assert not request.problems, request.problems
-    return tickets.ceilings(request, uid=1001, expires=2_000_000_000, slurm=slurm, **site)
+    return request
+
+
+def allowed(one: Options, site: dict[str, int], slurm: str = "") -> Ceilings:
+    return tickets.ceilings(asked_by(one), uid=1001, expires=2_000_000_000, slurm=slurm, **site)
+
+
+def anywhere(one: Options, site: dict[str, int]) -> Ceilings:
+    """The most that it takes, also where Slurm chooses how many nodes there are, for which there is no ticket."""
+    return tickets.worst_placement(asked_by(one), tickets.node_of_site(**site), uid=1001, expires=2_000_000_000)
 
 
 def is_for(one: Options, site: dict[str, int], slurm: str) -> bool:
@@ -86,7 +96,7 @@ def is_for(one: Options, site: dict[str, int], slurm: str) -> bool:
 
 
 def by_guard(one: Options, site: dict[str, int]) -> Count:
-    made = allowed(one, site)
+    made = anywhere(one, site)
     memory = made.memory_per_gpu if made.gpus else made.memory_per_node
     return made.gpus, made.cpus, made.nodes, memory if memory is not None else math.inf  # type: ignore[return-value]
 
@@ -105,7 +115,7 @@ def test_a_ticket_for_a_request_lets_it_in(site: dict[str, int], slurm: str):
     chance = random.Random(8)  # noqa: S311 - of tests
     drawn = [*FOUND, *(random_sizes.options(chance) for _ in range(tries(2000)))]
     asked = [one for one in drawn if is_for(one, site, slurm)]
-    assert len(asked) > len(drawn) * (0.8 if slurm == "22.05.8" else 0.999)
+    assert len(asked) > len(drawn) * (0.35 if slurm == "22.05.8" else 0.4)
     jobs = [{**random_sizes.fields(one), "time_limit": 5} for one in asked]
     calls = [
         f"FITS(blank({lua_host.literal(job)}), '{allowed(one, site).text}')"
@@ -136,7 +146,7 @@ def test_gpus_of_nodes_that_later_versions_take_for_more_tasks_than_there_are_gp
     }
     calls = [f"COUNT(blank({lua_host.literal(told | more)}))" for more in ({}, {"min_cpus": 3}, {"max_nodes": 1})]
     assert [line.split()[0] for line in run(Site(), _COUNT, calls)] == ["3", "1", "1"]
-    guard = [allowed({"gpus": "1", "ntasks-per-gpu": "3", "ntasks": tasks, "mem-per-gpu": "1G"}, {}) for tasks in "93"]
+    guard = [anywhere({"gpus": "1", "ntasks-per-gpu": "3", "ntasks": tasks, "mem-per-gpu": "1G"}, {}) for tasks in "93"]
     assert [one.gpus for one in guard] == [3, 1]
 
 

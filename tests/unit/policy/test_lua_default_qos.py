@@ -125,6 +125,7 @@ def test_no_change_makes_either_the_default_one(field: str):
 def test_a_ticket_is_for_tasks_of_each_node_where_memory_makes_cpus():
     """26.05 made 30 CPUs of 16000M for fifteen tasks, where a CPU may have 1000M."""
     job = {"num_tasks": 2, "min_cpus": 2, "min_mem_per_node": 1024, "pn_min_memory": 1024, "partition": "cpu"}
+    job |= {"min_nodes": 1, "max_nodes": 1}
     text = plugin().replace("\nslurm.log_info(", JUDGE, 1)
     parts = PARTITIONS.replace('alternate = "gpu"', "max_mem_per_cpu = 1000")
     for more, fine in (({}, False), ({"ntasks_per_node": 2}, True), ({"num_tasks": 1}, True)):

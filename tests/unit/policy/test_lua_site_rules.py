@@ -63,30 +63,19 @@ def test_of_what_a_site_rule_speaks_a_job_has_as_much_as_was_judged(
 @pytest.mark.parametrize(
     ("condition", "open_ended", "part"),
     [
-        ("job.nodes == 1", {"min_nodes": None, "max_nodes": None}, "say with --nodes how many nodes there are"),
-        ("job.nodes == 1", {"min_nodes": 1, "tres_per_job": None}, "say with --nodes how many nodes there are"),
-        (
-            "job.gpus == 1",
-            {"tres_per_job": None, "tres_per_node": "gres:gpu:1", "min_nodes": None, "max_nodes": None},
-            "say with --nodes how many nodes there are",
-        ),
         ("job.gpus == 1", {"tres_per_task": "gres:gpu:1"}, "leave --gpus out beside those of each task"),
         ("job.array_tasks < 4", {"array_inx": "0,0,0,0%2"}, "name each task of the array once"),
         ("job.array_concurrency < 2", {"array_inx": "[2-3,0-1]%2"}, "name each task of the array once"),
     ],
 )
 def test_what_slurm_may_make_less_is_told(condition: str, open_ended: dict[str, object], part: str):
-    """A ticket for two nodes was spent without --nodes, and both tasks came on one."""
+    """GPUs of fewer tasks came with --overcommit, and one task of an array in place of four."""
     assert part in told(plugin(condition), **open_ended)
     assert told(plugin("job.cpus > 100"), **open_ended) == ""
     assert told(plugin(condition), array_inx="[0-2,3]%2") == ""
 
 
 def test_a_request_of_which_slurm_may_make_less_is_told_where_its_ticket_would_be_made():
-    request = effective(words_to_directives(["--ntasks=2", "--mem=1G", "--time=5"], "argument"))
-    for exact, fine in (((), True), (("time",), True), (("gpus",), True), (("nodes",), False)):
-        with nullcontext() if fine else pytest.raises(InputError, match="nodes are not told"):
-            tickets.ceilings(request, uid=1, expires=2, exact=exact)
     shorter = effective(words_to_directives(["--mem=1G", "--time=5", "--time-min=1"], "argument"))
     tickets.ceilings(shorter, uid=1, expires=2, exact=("nodes",))
     with pytest.raises(InputError, match="time-min"):

@@ -160,10 +160,10 @@ MEMORY = {"tres_per_job": "gres:gpu:a100:8", "min_mem_per_node": None, "pn_min_m
     ],
 )
 def test_memory_that_was_allowed_for_gpus_is_had_with_these_alone(kind: Kind, fields: dict[str, object], part: str):
-    word = kind.give()
-    refused(ask(kind.plugin, [large(word, **fields)])[0], part)
-    assert ask(kind.plugin, [large(word, **MEMORY, mem_per_tres="gres:gpu:16384")])[0].told == ()
-    assert ask(kind.plugin, [large(kind.give(), tres_per_job=None, min_mem_per_node=16384)])[0].told == ()
+    word, plugin = kind.give(), lua_host.LATER + kind.plugin  # 22.05 lets it in for one CPU of each task alone
+    refused(ask(plugin, [large(word, **fields)])[0], part)
+    assert ask(plugin, [large(word, **MEMORY, mem_per_tres="gres:gpu:16384")])[0].told == ()
+    assert ask(plugin, [large(kind.give(), tres_per_job=None, min_mem_per_node=16384)])[0].told == ()
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,8 @@ class SiteJudgement:
         known = _with_claims(await live_facts(context, snapshot, request.reading, work=request.work), claims)
         decide = partial(tickets.evaluate_for_ticket, self._ceilings)
         request = await judge(context, request, known, decide=decide)
+        if request.verdict.verdict != "deny":
+            self._ceilings(request.effective)  # what no ticket is for is told before a person is asked
         if request.verdict.verdict == "approve" and not dry:
             grant = await approval.granted(context, request, None)
             if grant is None:
