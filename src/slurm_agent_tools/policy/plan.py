@@ -212,7 +212,7 @@ def one_node_pin(request: JobRequest, chosen: Sequence[Partition]) -> Pin | None
     said = _placed(request) or request.find("ntasks-per-socket", "ntasks-per-core", "extra-node-info")
     if said or not chosen or not all(_holds(partition, request, _gpus(request) or 0) for partition in chosen):
         return None
-    return Pin("--nodes=1", "a ticket holds numbers, and on more nodes they would be more")
+    return Pin("--nodes=1", "a ticket is for one number of nodes, and one holds all of the job")
 
 
 def _dependency_pin(text: str) -> Pin | None:

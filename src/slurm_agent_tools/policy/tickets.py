@@ -54,7 +54,7 @@ def ceilings(
     _no_ticket_for(request, anywhere)
     if slurm.startswith("22.05"):
         _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
-    _checkstated(request)
+    _check_stated(request)
     shape = geometry(request, anywhere)
     _check_placed(request, shape)
     _check_exact(request, shape, exact)
@@ -105,7 +105,7 @@ def worst_placement(
     )
 
 
-def _checkstated(request: JobRequest) -> None:
+def _check_stated(request: JobRequest) -> None:
     """Raises InputError where time or memory is left to the site, whose numbers a ticket cannot know.
 
     And for variables in --export: sbatch then has the login's own files run before the script, which no ticket is for.
@@ -251,8 +251,8 @@ def evaluate_for_ticket(
 ) -> Decision:
     """The decision on a script and on the most that a job with its ticket can take in the partitions that it names.
 
-    Where that is judged more severely, or read by a person, the job is kept on one node if one holds it. `ceilings_of`
-    are those of its ticket.
+    A job that leaves it to Slurm how many nodes it takes is kept on one if one holds it. `ceilings_of` are those of its
+    ticket.
     """
     chosen = _chosen(ceilings_of, script, replace(context, grant=None))
     if context.grant is None:
@@ -280,9 +280,6 @@ def _chosen(
             memory_per_node_bytes=asked.resources.memory_per_node_bytes,
         )  # fmt: skip
         return replace(wide, resources=shown)  # its hours count as they may be
-    kept = _on_one_node(ceilings_of, script, context, asked)
-    if kept is not None and not harsher_verdict(kept, asked):
-        return kept
     return replace(wide, rules=tuple(map(_explained, asked.rules, wide.rules)))
 
 

@@ -218,10 +218,20 @@ PARTITION = (
 )
 
 
-def partitions(theirs: Sequence[str], alone: str = "NO", defaults: str = "(null)") -> Answer:
-    """`scontrol show partition`: root sees cpu and secret, the account `theirs`."""
+NODE = (
+    "NodeName=n{} Arch=x86_64 CoresPerSocket=16 CPUAlloc=0 CPUTot=32 CPULoad=0.00 Gres=gpu:a100:{} GresUsed=gpu:a100:0 "
+    "RealMemory=256000 AllocMem=0 FreeMem=1000 Sockets=2 Boards=1 State=IDLE ThreadsPerCore={} Partitions=cpu \n"
+)
+
+
+def partitions(
+    theirs: Sequence[str], alone: str = "NO", defaults: str = "(null)", nodes: Sequence[tuple[int, int]] = ((4, 1),)
+) -> Answer:
+    """`scontrol show partition`: root sees cpu and secret, the account `theirs`; `nodes`: GPUs and threads of a core."""
 
     def answer(argv: Sequence[str]) -> tuple[int, str]:
+        if "nodes" in argv:
+            return 0, "".join(NODE.format(number, *sizes) for number, sizes in enumerate(nodes))
         if "partition" not in argv:
             return settings(JobDefaults="(null)")(argv)
         names = theirs if argv[0] == "setpriv" else ("cpu", "secret")
@@ -273,6 +283,31 @@ def test_what_a_partition_gives_beside_what_is_asked_is_told(
     found = [one for one in site_check.findings(site) if one.about in {"DefCpuPerGPU", "whole nodes"}]
     assert [one.outcome for one in found] == ([outcome] if outcome else [])
     assert all(says in one.says and one.mend for one in found)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "split", "said", "about_", "says"),
+    [
+        ([(4, 1), (0, 1)], False, {}, None, ""),
+        ([(4, 2)], False, {}, "threads", "2 of a core, of which the plugin counts 1"),
+        ([(4, 2), (4, 1)], False, {"threads_per_core": 2}, None, ""),
+        ([(4, 2), (4, 1)], True, {"threads_per_core": 2}, "threads", "differ from node to node, and cpu, secret with"),
+        ([(4, 2), (4, 2)], True, {"threads_per_core": 2}, None, ""),
+        ([(4, 1), (8, 1)], False, {"most_gpus_per_node": 4}, "GPUs", "8 on a node, of which the plugin counts 4"),
+        ([(4, 1), (8, 1)], False, {"most_gpus_per_node": 8}, None, ""),
+    ],
+)
+def test_nodes_that_have_more_than_the_plugin_counts_are_told(
+    site: Installation, slurm: dict[str, Answer], monkeypatch: pytest.MonkeyPatch, nodes: list[tuple[int, int]], split: bool,
+    said: dict[str, int], about_: str | None, says: str,
+) -> None:  # fmt: skip
+    site = Installation(site.config.model_copy(update=said), site.place, site.machine)
+    if split:
+        monkeypatch.setitem(globals(), "PARTITION", PARTITION.replace("\n", " MaxMemPerCPU=1000\n"))
+    slurm["scontrol"] = partitions(["cpu", "secret"], nodes=nodes)
+    found = [one for one in site_check.findings(site) if one.about in {"threads", "GPUs", "nodes"}]
+    assert [one.about for one in found] == ([about_] if about_ else [])
+    assert all(one.outcome == "wrong" and says in one.says and one.mend for one in found)
 
 
 # --- a ticket's trial ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What `site check` tells of partitions: which the service's account does not see, and what the plugin is not told."""
+"""What `site check` tells of partitions and nodes: what the account does not see, and what the plugin is not told."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.slurm.commands import scontrol
+from slurm_agent_tools.slurm.commands import scontrol, scontrol_nodes
+from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
 from slurm_agent_tools.transport import process, site_files
 from slurm_agent_tools.transport.base import FIXED, Completed
 
@@ -36,19 +37,45 @@ def findings(site: Installation, job_defaults: str) -> Iterator[SiteFinding]:
     known = [scontrol.with_defaults(one, {"JobDefaults": job_defaults}) for one in everything]
     yield from _cpus_of_gpus(site, known)
     yield from _whole_nodes(site, known)
+    yield from _sizes(site, known)
 
 
 def _partitions(site: Installation, switch: Sequence[str]) -> tuple[Partition, ...] | None:
     """Those that root sees, or with `switch` another user, asked in the way in which the service asks."""
-    folder, conf = site.config.bin_dir, site.config.slurm_conf
-    argv = scontrol.partitions_argv()
-    argv = [*switch, str(folder / argv[0]) if folder else argv[0], *argv[1:]]
-    env = site_files.ENV | FIXED | ({"SLURM_CONF": str(conf)} if conf else {})
     with suppress(OSError, SlurmError):
-        ended = process.answered(argv, timeout=10, env=env)
-        told = Completed(tuple(argv), ended.exit_code, ended.stdout, ended.stderr, ended.seconds)
-        return scontrol.parse_partitions(told)
+        return scontrol.parse_partitions(_answer(site, [*switch], scontrol.partitions_argv()))
     return None
+
+
+def _answer(site: Installation, switch: Sequence[str], argv: Sequence[str]) -> Completed:
+    folder, conf = site.config.bin_dir, site.config.slurm_conf
+    asked = [*switch, str(folder / argv[0]) if folder else argv[0], *argv[1:]]
+    env = site_files.ENV | FIXED | ({"SLURM_CONF": str(conf)} if conf else {})
+    ended = process.answered(asked, timeout=10, env=env)
+    return Completed(tuple(asked), ended.exit_code, ended.stdout, ended.stderr, ended.seconds)
+
+
+def _sizes(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
+    """Threads of a core and GPUs of a node, by which memory is shared out: the plugin counts those of site.toml."""
+    try:
+        nodes = NodeRecords().parse(_answer(site, (), scontrol_nodes.argv()))
+    except (OSError, SlurmError):
+        yield SiteFinding("nodes", "not known", "scontrol show nodes does not answer root here")
+        return
+    threads = {one.threads_per_core for one in nodes}
+    counted, gpus = site.config.threads_per_core, max((one.gpus for one in nodes), default=0)
+    if max(threads, default=1) > counted:
+        says = f"{max(threads)} of a core, of which the plugin counts {counted}: memory for each CPU may be more"
+        mend = f"write threads_per_core = {max(threads)} in site.toml, then: slurm-agent-tools site install --yes"
+        yield SiteFinding("threads", "wrong", says, mend)
+    split = ", ".join(sorted(one.name for one in partitions if one.max_mem_per_cpu))
+    if len(threads) > 1 and split:  # 26.05: four CPUs for two
+        says = f"differ from node to node, and {split} with MaxMemPerCPU may give more CPUs than the plugin counts"
+        yield SiteFinding("threads", "wrong", says, "take MaxMemPerCPU out of such partitions")
+    if gpus > (site.config.most_gpus_per_node or gpus):
+        says = f"{gpus} on a node, of which the plugin counts {site.config.most_gpus_per_node}"
+        mend = f"write most_gpus_per_node = {gpus} in site.toml, then: slurm-agent-tools site install --yes"
+        yield SiteFinding("GPUs", "wrong", says, mend)
 
 
 def _cpus_of_gpus(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
