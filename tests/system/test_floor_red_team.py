@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -110,7 +111,7 @@ CHANGES = [
     ("--partition=gpu -N1 --gpus-per-node=1 --cpus-per-gpu=1 --mem-per-cpu=8G", True, "CpusPerTres="),
     # 22.05 adds them to the four: a100=4,h100=2
     ("--partition=three -N2 --gpus=a100:4 --mem=16G", False, "TresPerJob=gres:gpu:h100:2"),
-    ("--partition=three -N2 --gpus=a100:4 --mem=16G", True, "TresPerJob=gres:gpu:a100:2,gres:gpu:h100:2"),
+    ("--partition=three -N2 -n2 --gpus=a100:4 --mem=16G", True, "TresPerJob=gres:gpu:a100:2,gres:gpu:h100:2"),
     # Slurm refuses the last word, and what stands before it stays: (1,65536,1) and, on 22.05, (16,262144)
     ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres:gpu:4 MinMemoryNode=65536 Contiguous=1"),
     ("--partition=special -N1 -n1 --gpus=1 --mem=1G", False, "TresPerJob=gres/gpu:4 MinMemoryNode=65536 Contiguous=1"),
@@ -224,7 +225,7 @@ def test_no_ticket_lets_a_constraint_name_more_nodes_than_it_is_for(site: Site, 
 @pytest.mark.parametrize("ticket", [False, True])
 def test_a_job_with_memory_of_each_gpu_can_be_changed_once_slurm_has_looked_at_it(site: Site, ticket: bool):
     """A memory of 0 stands beside it then, for which each change of it was refused."""
-    asked = ("--partition=three", "--gpus=4", "--mem-per-gpu=16G", "--time=5", "--begin=now+1hour")
+    asked = ("--partition=three", "--nodes=1", "--gpus=4", "--mem-per-gpu=16G", "--time=5", "--begin=now+1hour")
     more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
     job, said = sbatch(site, *asked, *more)
     assert job is not None, said
@@ -243,7 +244,7 @@ def test_a_job_with_memory_of_each_gpu_can_be_changed_once_slurm_has_looked_at_i
 @pytest.mark.parametrize("words", ["--gpus=2 --mem-per-gpu=1G", "-n2 --gpus=2 --ntasks-per-node=2 --mem=1G"])
 def test_a_job_waits_for_no_more_nodes_than_its_partition_gives(site: Site, words: str, ticket: bool):
     """What Slurm would give on one node waited for ever for PartitionNodeLimit, once two were written into it."""
-    asked = ("--partition=special", *words.split(), "--time=5")
+    asked = ("--partition=special", *words.split(), *(("--nodes=1",) if ticket else ()), "--time=5")
     more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
     job, said = sbatch(site, *asked, *more)
     assert job is not None, said
@@ -260,7 +261,7 @@ def test_a_job_waits_for_no_more_nodes_than_its_partition_gives(site: Site, word
     ("words", "node"),
     [
         ("-N3 -n48 --ntasks-per-node=16 --mem-per-cpu=1G", "16G"),  # 22.05: 61G on one node of four
-        ("-N2 -n6 -c2 --ntasks-per-node=3 --mem-per-cpu=1G", "6G"),
+        ("-N2 -n6 -c2 --ntasks-per-node=3 --gpus-per-node=2 --mem-per-cpu=1G", "6G"),
         ("-N2 -n4 --ntasks-per-node=2 --gpus-per-node=1 --mem-per-cpu=8G", "16G"),
     ],
 )
@@ -280,6 +281,7 @@ def test_tasks_of_each_node_have_the_memory_that_was_counted_for_it(site: Site, 
 def test_a_change_by_which_slurm_gives_more_is_refused(site: Site, words: str, ticket: bool, change: str):
     asked = (*words.split(), "--time=5")
     more = (f"--comment={site.give(site.ceilings(asked))}",) if ticket else ()
+    time.sleep(0.06)  # after twenty that are refused in a second others are refused unread
     job, said = sbatch(site, *asked, *more)
     assert job, said
     before, cpus = site.log(), re.findall(r"NumCPUs=\S+", site.place.slurm("scontrol", "show", "job", job))

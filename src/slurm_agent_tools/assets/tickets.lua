@@ -258,11 +258,11 @@ local function check_placed(found, get, shape)
   if not said or shape.nodes ~= shape.most_nodes then
     refuse(found, "directives", "a ticket is for one number of nodes; say --nodes=1, or another number with --ntasks-per-node")
   elseif shape.tasks ~= nodes * (shape.tasks_per_node or math.floor(shape.tasks / nodes)) then
-    refuse(found, "directives", "a ticket on several nodes is for as many tasks on each; say --ntasks-per-node")
+    refuse(found, "directives", "a ticket on several nodes is for as many tasks on each; say --ntasks-per-node alone")
   elseif shape.tasks_per_part then -- 24.11, 26.05: a node may have no task all the same
-    refuse(found, "directives", "a ticket on several nodes is for none of each socket or core; say --ntasks-per-node")
+    refuse(found, "directives", "on several nodes leave --ntasks-per-socket and --ntasks-per-core out; say --ntasks-per-node")
   elseif OF_22_05 and shape.cpus_per_task > 1 and shape.gpus == 0 and get("shared") ~= 0 then -- so it may there
-    refuse(found, "directives", "a ticket on several nodes is for one CPU of each task here; say --exclusive, or --ntasks-per-node alone")
+    refuse(found, "directives", "a ticket on several nodes is for one CPU of each task here, or for whole nodes")
   end
 end
 

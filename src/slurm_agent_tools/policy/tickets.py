@@ -136,11 +136,13 @@ def _check_placed(request: JobRequest, shape: Geometry) -> None:
         raise InputError("nodes", None, "are not one number, for which alone there is a ticket", hint=hint)
     if several and shape.tasks != shape.nodes * (request.ntasks_per_node or shape.tasks // shape.nodes):
         problem = f"are not as many on each of {shape.nodes} nodes, for which alone there is a ticket"
-        raise InputError("ntasks", str(shape.tasks), problem, hint="Write #SBATCH --ntasks-per-node.")
+        hint = "Write #SBATCH --ntasks-per-node, and leave --ntasks out."
+        raise InputError("ntasks", str(shape.tasks), problem, hint=hint)
     parts = request.find("ntasks-per-socket", "ntasks-per-core")
     if several and parts:  # 24.11, 26.05
         problem = "may leave one of several nodes without a task, for which there is no ticket"
-        raise InputError(parts[0].option, parts[0].value, problem, hint="Write #SBATCH --ntasks-per-node.")
+        hint = f"Leave --{parts[0].option} out, and write #SBATCH --ntasks-per-node."
+        raise InputError(parts[0].option, parts[0].value, problem, hint=hint)
 
 
 def _check_exact(request: JobRequest, shape: Geometry, exact: Collection[str]) -> None:
@@ -212,8 +214,11 @@ def _no_ticket_of_22_05(request: JobRequest) -> None:
         raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
     gpus = request.gpus or request.gpus_per_node or of_task or request.ntasks_per_gpu
     if (request.nodes or 1) > 1 and (request.cpus_per_task or 1) > 1 and not gpus and not request.find("exclusive"):
-        hint = "Write --exclusive for whole nodes, or --ntasks-per-node with one CPU for each task."
-        raise InputError("cpus-per-task", str(request.cpus_per_task), "may bring a whole node on several", hint=hint)
+        hint = (
+            "Ask for one node, for one CPU of each task, or with --exclusive for whole nodes, to which a person agrees."
+        )
+        problem = "may bring all CPUs of one of several nodes on Slurm 22.05"
+        raise InputError("cpus-per-task", str(request.cpus_per_task), problem, hint=hint)
     by_gpu = request.cpus_per_gpu and request.memory_per_gpu and gpus_of_job_alone(request)
     if by_gpu and geometry(request, None).nodes > 1:
         hint = "Write #SBATCH --gpus-per-node."
@@ -241,8 +246,8 @@ def _mebibytes(size: int | None) -> int | None:
 # --- A ticket holds numbers and no shape: what it lets a job have is what is judged -----------------------------------
 
 _OTHERWISE = (
-    "A ticket holds numbers, and with it this request could take so much in another shape. State --nodes, and"
-    " --ntasks-per-node or --gpus-per-node, so that it can take no more than you mean."
+    "A ticket holds numbers, and with it this request could take so much in another shape. State --gpus-per-node in"
+    " place of --gpus or --gpus-per-task, so that it can take no more than you mean."
 )
 
 

@@ -65,7 +65,7 @@ def test_a_ticket_is_for_one_number_of_nodes_and_as_many_tasks_on_each(words: st
         ({"num_tasks": 3, "min_cpus": 3, "ntasks_per_node": 2}, EACH),
         ({"min_nodes": None, "max_nodes": None, "ntasks_per_node": 2}, NUMBER),
         ({"min_nodes": 1, "max_nodes": 1, "req_nodes": "a,b"}, NUMBER),
-        ({"ntasks_per_core": 1}, "for none of each socket or core"),
+        ({"ntasks_per_core": 1}, "leave --ntasks-per-socket and --ntasks-per-core out"),
         ({"ntasks_per_socket": 1, "min_nodes": 1, "max_nodes": 1}, f"1-1 with {UNSAID}"),
         ({"cpus_per_task": 2, "min_cpus": 8}, "2-2 with 2"),
     ],
