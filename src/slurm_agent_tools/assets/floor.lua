@@ -307,7 +307,8 @@ local function gpu_bounds(shape)
     local as_tasks = shape.cpus_per_node > shape.cpus_per_task * shape.tasks_of_node -- Slurm may count these CPUs as tasks
     local slots = math.max(as_tasks and shape.cpus_per_node or 0, shape.idle_tasks and shape.tasks_of_node or 0)
     if shape.ranged then slots = math.max(slots, shape.tasks_per_node or 0) end
-    if slots > 0 then return shape.of_task, math.max(gpus, shape.of_task * slots * most) end
+    local of_all = shape.unequal and shape.of_task * shape.tasks or 0
+    if slots > 0 then return shape.of_task, math.max(gpus, of_all, shape.of_task * slots * most) end
   end
   local together = (shape.of_task or 1) * (shape.of_task and shape.full_nodes and shape.tasks_per_node or 1)
   if shape.fewer_tasks or shape.unequal then
@@ -1363,6 +1364,9 @@ local function judge_change(job, record, parts)
   return found
 end
 
+-- Whether a job brings a ticket, which is spent then whoever sends it. Tickets.lua puts its own in place.
+local brings_ticket = function() return false end
+
 -- Whether administrators asked for this. The account is the one that the job has, or asks for when it is new; it exempts no
 -- user who is an agent. `name`: of the user, nil where the controller does not know it.
 local function exempt(job, uid, account, name)
@@ -1414,7 +1418,7 @@ function slurm_job_submit(job, parts, uid)
   return safely(uid, true, function()
     if OF_22_05 then job.extra = "" end -- no command of its own sends it, and its slurmctld frees it twice and ends
     local account = stated(job, "account") or job.default_account
-    if exempt(job, uid, account, job.user_name) then
+    if exempt(job, uid, account, job.user_name) and (uid == 0 or not brings_ticket(job)) then
       keep_account(job, account)
       return slurm.SUCCESS
     end
@@ -1436,7 +1440,9 @@ end
 function slurm_job_modify(job, record, parts, uid)
   return safely(uid, false, function()
     local free = exempt(job, uid)
-    if free or exempt(job, uid, record.account, job.user_name or record.user_name) then
+    -- A coordinator of such an account may change the jobs of others in it, too.
+    local own = uid == record.user_id
+    if free or own and exempt(job, uid, record.account, job.user_name or record.user_name) then
       if free or job.account == nil or EXEMPT_ACCOUNTS[job.account] then return slurm.SUCCESS end
       return answer({ { rule = "account", text = "a job of an account that is exempt stays in such ones" } }, uid, false)
     end

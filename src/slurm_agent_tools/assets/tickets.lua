@@ -261,6 +261,10 @@ local function check_placed(found, get, shape)
     refuse(found, "directives", "a ticket on several nodes is for as many tasks on each; say --ntasks-per-node alone")
   elseif shape.tasks_per_part then -- 24.11, 26.05: a node may have no task all the same
     refuse(found, "directives", "on several nodes leave --ntasks-per-socket and --ntasks-per-core out; say --ntasks-per-node")
+  elseif shape.cpus_per_node > shape.tasks / nodes * shape.cpus_per_task then -- no node is found for it on 24.11 and 26.05
+    refuse(found, "directives", "on several nodes --mincpus is no more than the CPUs of the tasks on each; leave it out")
+  elseif shape.of_job_alone and get("req_nodes") and shape.tasks > nodes then -- so it is
+    refuse(found, "gpus", "GPUs for several tasks on nodes that are named: say --gpus-per-node in place of --gpus")
   elseif OF_22_05 and shape.cpus_per_task > 1 and shape.gpus == 0 and get("shared") ~= 0 then -- so it may there
     refuse(found, "directives", "a ticket on several nodes is for one CPU of each task here, or for whole nodes")
   end
@@ -611,6 +615,8 @@ local function judge_without_ticket(job, parts, account)
   end
   return found
 end
+
+brings_ticket = function(job) return take_ticket(job.comment) ~= nil end
 
 answer_submission = function(job, parts, uid, account)
   local word, rest = take_ticket(job.comment)

@@ -22,6 +22,7 @@ from slurm_agent_tools.models.geometry import (
     is_ranged,
     layout,
     more_together,
+    number,
     types_of_gpus,
     with_cpus_of_gpus,
 )
@@ -56,7 +57,7 @@ def ceilings(
         _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
     _check_stated(request)
     shape = geometry(request, anywhere)
-    _check_placed(request, shape)
+    _check_placed(with_cpus_of_gpus(request, anywhere), shape)
     _check_exact(request, shape, exact)
     return worst_placement(request, anywhere, uid=uid, expires=expires, account=account)
 
@@ -132,12 +133,21 @@ def _check_placed(request: JobRequest, shape: Geometry) -> None:
     """
     several = max(shape.nodes, shape.most_nodes) > 1
     if is_ranged(request) or (several and not request.nodes == shape.nodes == shape.most_nodes):
-        hint = "Write #SBATCH --nodes=1, or another number together with --ntasks-per-node."
+        fixed = shape.nodes == shape.most_nodes and not is_ranged(request)
+        number_of = f"{shape.nodes}" if fixed else "1, or another number together with --ntasks-per-node"
+        hint = f"Write #SBATCH --nodes={number_of}."
         raise InputError("nodes", None, "are not one number, for which alone there is a ticket", hint=hint)
     if several and shape.tasks != shape.nodes * (request.ntasks_per_node or shape.tasks // shape.nodes):
         problem = f"are not as many on each of {shape.nodes} nodes, for which alone there is a ticket"
         hint = "Write #SBATCH --ntasks-per-node, and leave --ntasks out."
         raise InputError("ntasks", str(shape.tasks), problem, hint=hint)
+    each = shape.tasks // shape.nodes * (request.cpus_per_task or 1)
+    if several and (number(request, "mincpus") or 0) > each:  # for which 24.11 and 26.05 find no node
+        problem = f"is more than the {each} CPUs of the tasks on each node"
+        raise InputError("mincpus", None, problem, hint="Leave --mincpus out.")
+    if several and gpus_of_job_alone(request) and request.find("nodelist") and shape.tasks > shape.nodes:  # nor for it
+        problem = "are for several tasks on nodes that are named"
+        raise InputError("gpus", str(request.gpus), problem, hint="Write #SBATCH --gpus-per-node in place of --gpus.")
     parts = request.find("ntasks-per-socket", "ntasks-per-core")
     if several and parts:  # 24.11, 26.05
         problem = "may leave one of several nodes without a task, for which there is no ticket"
@@ -157,10 +167,8 @@ def _check_exact(request: JobRequest, shape: Geometry, exact: Collection[str]) -
         hint = "Write #SBATCH --qos."
         raise InputError("qos", None, "is not named, and a rule of the site speaks of it", hint=hint)
     if "gpus" in exact and request.gpus and request.gpus_per_task:  # 22.05 may give those of fewer tasks (measured)
-        hint = "Leave #SBATCH --gpus out."
-        raise InputError(
-            "gpus-per-task", None, "stands beside --gpus, and a rule of the site speaks of GPUs", hint=hint
-        )
+        problem = "stands beside --gpus, and a rule of the site speaks of GPUs"
+        raise InputError("gpus-per-task", None, problem, hint="Leave #SBATCH --gpus out.")
     if {"tasks", "once"} & {*exact} and request.array is not None and not request.array.ascends:
         problem = "names tasks in another order or twice, and a rule of the site speaks of them"
         raise InputError("array", request.array.text, problem, hint="Name each task once, the least first.")
@@ -186,14 +194,11 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
         hint = "Write #SBATCH --partition."
         raise InputError("partition", None, "is not named, and with a reservation it may be any", hint=hint)
     if request.gpus_per_socket:  # Slurm may give those of more sockets than the job names
-        hint = "Write #SBATCH --gpus-per-node."
-        raise InputError(
-            "gpus-per-socket", str(request.gpus_per_socket), "is a number for which there is no ticket", hint=hint
-        )
+        problem, hint = "is a number for which there is no ticket", "Write #SBATCH --gpus-per-node."
+        raise InputError("gpus-per-socket", str(request.gpus_per_socket), problem, hint=hint)
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
-        raise InputError(
-            "constraint", None, "names a number of nodes, for which there is no ticket", hint="Write #SBATCH --nodes."
-        )
+        problem = "names a number of nodes, for which there is no ticket"
+        raise InputError("constraint", None, problem, hint="Write #SBATCH --nodes.")
     _no_ticket_for_whole(request)
     if any("{" in (d.value or "") for d in request.find("nodelist")):
         hint = "Name the nodes one by one."
@@ -228,10 +233,8 @@ def _no_ticket_of_22_05(request: JobRequest) -> None:
 def _no_ticket_for_whole(request: JobRequest) -> None:
     """The same for nodes and cores that are taken whole."""
     if any(d.value for d in request.find("exclusive")[-1:]):  # a ticket says whole nodes or none
-        hint = "Write --exclusive alone, or leave it out."
-        raise InputError(
-            "exclusive", request.find("exclusive")[-1].value, "is a way for which there is no ticket", hint=hint
-        )
+        way, problem = request.find("exclusive")[-1].value, "is a way for which there is no ticket"
+        raise InputError("exclusive", way, problem, hint="Write --exclusive alone, or leave it out.")
     sockets, cores, _ = layout(request)
     if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
         hint = "Ask with --ntasks and --cpus-per-task."

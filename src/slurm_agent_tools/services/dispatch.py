@@ -352,14 +352,12 @@ def priority(request: SubmissionRequest, granted: Job) -> list[str]:
 
 def _harsher(context: ClusterContext, request: SubmissionRequest, granted: Job) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
+    if request.verdict.policy.sha256 != context.policy.sha256:  # a site's service judged, whose ticket bounds the job
+        return []
     evaluation = context_of(
         context, request, numbers=granted.resources, pinned=request.pinned, grant=request.verdict.approval,
         decision_id=request.verdict.id,
     )  # fmt: skip
     before = {rule.id: rule.outcome for rule in request.verdict.rules}
-    after = evaluate(request.reading, evaluation).rules
-    return [
-        rule.message
-        for rule in after
-        if rule.id in _NUMBERS and _SEVERITY.index(rule.outcome) > max(2, _SEVERITY.index(before[rule.id]))
-    ]
+    after = [rule for rule in evaluate(request.reading, evaluation).rules if rule.id in _NUMBERS]
+    return [rule.message for rule in after if _SEVERITY.index(rule.outcome) > max(2, _SEVERITY.index(before[rule.id]))]

@@ -35,6 +35,27 @@ def test_a_job_of_an_exempt_account_stays_in_such_ones():
     assert admitted(text, *calls) == [False, False, False, True, True, True]
 
 
+def test_a_ticket_is_spent_by_a_job_of_an_exempt_account_or_user_too():
+    """A person's yes counted three times in such an account, since nobody looked at the ticket."""
+    text = plugin(exempt_accounts=("lab",), exempt_users=("root", "eve"))
+    ticket = {**HUGE, "comment": f"ticket={'ab' * 16}"}  # which is there no more
+    calls = [
+        submission(USER, **ticket, account="lab"),
+        submission(USER, **ticket, user_name="eve"),
+        submission(0, **ticket),
+    ]
+    assert admitted(text, *calls) == [False, False, True]
+    assert "is used already" in ask(text, calls)[0].told[0]
+    assert admitted(text, *(one.replace("ticket=", "note=") for one in calls)) == [True] * 3
+
+
+def test_a_coordinator_of_an_exempt_account_changes_the_jobs_of_others_within_the_limits():
+    """Slurm lets one change them, and two nodes with 150G each came of a job of one CPU."""
+    text, record = plugin(exempt_accounts=("lab",)), {**RECORD, "account": "lab"}
+    calls = [change(USER, {**record, "user_id": owner}, min_nodes=2, user_name="ada") for owner in (USER, USER + 1)]
+    assert admitted(text, *calls) == [True, False]
+
+
 def test_without_an_account_to_judge_a_job_needs_a_ticket_where_accounts_are_agents():
     """On 24.11 a user took the own default account off, and set the agents' one while Slurm looked: 10 of 993 jobs."""
     text = plugin(agent_accounts=("agents",))

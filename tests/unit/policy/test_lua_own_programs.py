@@ -29,6 +29,21 @@ def test_a_flag_that_slurm_keeps_for_itself_is_refused(source: TicketSource | No
     assert "no command of Slurm's sends flag 23 of a job" in told[23].told[0]
 
 
+def test_gpus_of_more_tasks_than_the_job_has_gpus_for_count_beside_cpus_of_a_node():
+    """24.11 and 26.05 gave eight of them on two nodes for --gpus=1 and eight tasks, where four are allowed."""
+    job = {
+        "num_tasks": 12,
+        "min_cpus": 12,
+        "pn_min_cpus": 2,
+        "tres_per_job": "gres/gpu:1",
+        "tres_per_task": "gres/gpu:1",
+    }
+    nodes = {"min_nodes": 2, "max_nodes": 2, "min_mem_per_node": 1000, "pn_min_memory": 1000}
+    text = lua_host.LATER + plugin(None)
+    call = submission(USER, **{**SMALL, **job, **nodes})
+    assert any("12 GPUs" in line for line in ask(text, [call])[0].told)
+
+
 @pytest.mark.parametrize("mark", [{}, TICKET], ids=["none", "ticket"])
 def test_neither_does_a_change_send_such_a_flag(mark: dict[str, str]):
     record = {"min_cpus": 2, "min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 1024, **mark}

@@ -24,7 +24,10 @@ SAID = [
     ("--nodes=2 --gpus=3", None), ("--nodes=2 --nodelist=a,b", None), ("--nodelist=a,b", "nodes"),
     ("--nodes=1 --nodelist=a,b", "nodes"), ("--gpus=8 --gpus-per-node=4", "nodes"),
     ("--gpus-per-node=2 --ntasks=2 --hint=nomultithread", "nodes"), ("--ntasks-per-core=1 --nodes=1", None),
-    ("--ntasks-per-core=1 --nodes=2 --ntasks=4", "ntasks-per-core"),
+    ("--ntasks-per-core=1 --nodes=2 --ntasks=4", "ntasks-per-core"), ("--mincpus=4 --nodes=2", "mincpus"),
+    ("--mincpus=4 --nodes=2 --ntasks=8", None), ("--mincpus=4 --nodes=1", None),
+    ("--nodes=2 --ntasks=4 --gpus=4 --nodelist=a,b", "gpus"), ("--nodes=2 --ntasks=2 --gpus=4 --nodelist=a,b", None),
+    ("--nodes=2 --ntasks=4 --gpus-per-node=2 --nodelist=a,b", None),
     ("--gpus-per-node=2 --ntasks=2 --nodes=1 --threads-per-core=1", None),
 ]  # fmt: skip
 """Options, and the field of which it is told that a ticket needs to know more."""
@@ -40,14 +43,23 @@ slurm.log_info("""
 JOB: dict[str, object] = {
     "min_nodes": 2, "max_nodes": 2, "num_tasks": 4, "min_cpus": 4, "min_mem_per_node": 1024, "pn_min_memory": 1024, "time_limit": 5,
 }  # fmt: skip
-UNSAID, NUMBER, EACH = 65534, "one number of nodes", "as many tasks on each"
+UNSAID, NUMBER, EACH, MINCPUS = 65534, "one number of nodes", "as many tasks on each", "on several nodes --mincpus"
 
 
 @pytest.mark.parametrize(("words", "field"), SAID)
 def test_a_ticket_is_for_one_number_of_nodes_and_as_many_tasks_on_each(words: str, field: str | None):
     with nullcontext() if field is None else pytest.raises(InputError) as caught:
         allowed("--time=5", "--mem=1G", *words.split())
-    assert caught is None or (caught.value.field, "#SBATCH --n" in (caught.value.hint or "")) == (field, True)
+    assert caught is None or (caught.value.field, caught.value.hint is not None) == (field, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes"), [("--gpus=8 --gpus-per-node=4", "2."), ("--ntasks=4", "1, or"), ("--nodelist=a,b,c", "3.")]
+)
+def test_where_the_number_is_known_it_is_told(words: str, nodes: str):
+    with pytest.raises(InputError) as caught:
+        allowed("--time=5", "--mem=1G", *words.split())
+    assert f"--nodes={nodes}" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +80,16 @@ def test_a_ticket_is_for_one_number_of_nodes_and_as_many_tasks_on_each(words: st
         ({"ntasks_per_core": 1}, "leave --ntasks-per-socket and --ntasks-per-core out"),
         ({"ntasks_per_socket": 1, "min_nodes": 1, "max_nodes": 1}, f"1-1 with {UNSAID}"),
         ({"cpus_per_task": 2, "min_cpus": 8}, "2-2 with 2"),
+        ({"pn_min_cpus": 3}, "--mincpus is no more than the CPUs"),
+        ({"pn_min_cpus": 2}, "2-2 with 2"),
+        ({"req_nodes": "a,b", "tres_per_job": "gres:gpu:4"}, "say --gpus-per-node in place of --gpus"),
+        ({"req_nodes": "a,b", "tres_per_node": "gres:gpu:2"}, "2-2 with 2"),
     ],
 )
 def test_the_plugin_lets_in_one_number_of_nodes_and_writes_the_tasks_of_each(more: dict[str, object], answer: str):
     """By srun -N2 -n2 -c2 --distribution=plane=2 each version gave 64 CPUs that no task had, with a ticket for four."""
     job = {name: value for name, value in {**JOB, **more}.items() if value is not None}
-    most = anywhere({"nodes": "8", "ntasks": "64", "mem": "1G"}, {}).text
+    most = anywhere({"nodes": "8", "ntasks": "64", "gpus": "8", "mem": "1G"}, {}).text
     call = f"WRITTEN(blank({lua_host.literal(job)}), '{most}')"
     told = run(Site(tickets=TicketSource.parse("files:/nonexistent")), WRITTEN, [call], lua_host.LATER)[0]
     assert told == answer or answer in told
@@ -110,7 +126,7 @@ def test_guard_and_plugin_agree_on_which_requests_are_placed(site: dict[str, int
         for one in drawn
     ]
     told = run(Site(tickets=TicketSource.parse("files:/nonexistent"), **site), FITS, calls, lua_host.LATER)  # type: ignore[arg-type]
-    refused = [NUMBER in why or EACH in why for why in told]
+    refused = [NUMBER in why or EACH in why or MINCPUS in why for why in told]
     differing = [one for one, out in zip(drawn, refused, strict=True) if is_for(one, site, "24.11.5") == out]
     assert [
         one for one in differing if not {"gpus", "gpus-per-node"} <= one.keys() - {"nodes"}

@@ -97,7 +97,7 @@ class SiteJudgement:
         decide = partial(tickets.evaluate_for_ticket, self._ceilings)
         request = await judge(context, request, known, decide=decide)
         if request.verdict.verdict != "deny":
-            self._ceilings(request.effective)  # what no ticket is for is told before a person is asked
+            await self._check_possible(request)
         if request.verdict.verdict == "approve" and not dry:
             grant = await approval.granted(context, request, None)
             if grant is None:
@@ -106,6 +106,14 @@ class SiteJudgement:
         if request.verdict.verdict != "allow" or dry:
             return _told(request)
         return await self._given(request)
+
+    async def _check_possible(self, request: SubmissionRequest) -> None:
+        """What no ticket is for is told before a person is asked. Raises InputError, which the decision log has too."""
+        try:
+            self._ceilings(request.effective)
+        except InputError as error:
+            await log_decision(self._context, request, "refused", reason=error.message)
+            raise
 
     async def _as_let_in(self, active: Sequence[Job]) -> tuple[Job, ...]:
         """The queue, arrays of any project with the throttle of their ticket, which their owner can change."""

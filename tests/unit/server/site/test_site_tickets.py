@@ -62,6 +62,18 @@ async def test_a_signed_ticket_proves_itself_and_counts_until_it_is_over(tmp_pat
         assert "token" in await made.client().ask("judge", words(made))
 
 
+async def test_what_no_ticket_is_for_is_told_and_logged(tmp_path: Path):
+    async with site(tmp_path) as made:
+        script = made.project / "job.sh"
+        script.write_text(script.read_text().replace("#!/bin/bash\n", "#!/bin/bash\n#SBATCH --nodes=1-2\n", 1))
+        for dry in (True, False):
+            with pytest.raises(InputError, match="nodes are not one number"):
+                await made.client().ask("judge", {**words(made), "dry": dry})
+        last = made.ledger().decisions.read_text().splitlines()[-1]
+        assert '"event":"refused"' in last.replace(" ", "")
+        assert "nodes are not one number" in last
+
+
 async def test_what_is_too_long_to_be_signed_uses_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(submission_ticket, "LONGEST_SIGNED_TICKET", 100)
     (tmp_path / "key").write_bytes(KEY)
