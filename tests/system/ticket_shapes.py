@@ -51,7 +51,7 @@ class Shape:
             return ceilings(request, uid=0, expires=0, slurm=VERSION or "22.05")
         except InputError as error:
             gpus = any(word.startswith(("--gpus", "--gres", "--ntasks-per-gpu")) for word in self.words)
-            if error.field not in {"nodes", "ntasks", "cpus-per-task"} or (gpus and is_ranged(request)):
+            if error.field not in {"nodes", "ntasks", "cpus-per-task", "mincpus"} or (gpus and is_ranged(request)):
                 return None
             return worst_placement(request, node_of_site(), uid=0, expires=0)
 
