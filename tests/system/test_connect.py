@@ -77,6 +77,8 @@ def test_an_honest_agent_over_connect_sees_the_fates_of_its_jobs(site_service: S
         async with connected(place, str(site_service.socket)) as client:
             await call(client, "get_status")
             for together in (HONEST[:3], HONEST[3:]):
+                # A job that is over holds its place while Slurm still clears its node.
+                wait(lambda: not place.slurm("squeue", "-h", "--me"), "an empty queue")
                 ids = [await sent(client, fate) for fate in together]
                 for fate, job_id in zip(together, ids, strict=True):
                     compare(fate, await waited(client, job_id))
