@@ -599,6 +599,9 @@ local function check_together(found, get, shape)
   if shape.of_job and shape.of_task and not tasks then -- 26.05 gave one GPU of four, and all memory
     refuse(found, "gpus", "GPUs of the job and of each task stand beside no number of tasks; no command of Slurm's sends that")
   end
+  if tasks and shape.unequal and not shape.tasks_per_node then -- 24.11, 26.05: the more of both, or more
+    refuse(found, "gpus", "GPUs of the job are not those of its tasks; no command of Slurm's sends that")
+  end
   local even = shape.nodes == shape.most_nodes and shape.tasks == shape.nodes * (shape.tasks_per_node or 1)
   local uneven = shape.most_nodes > 1 and shape.tasks > 1 and not even and not guessed
   if shape.of_task and shape.cpus_per_gpu > 0 and uneven then -- 26.05: one node got the CPUs of others' tasks

@@ -42,6 +42,10 @@ def test_gpus_of_more_tasks_than_the_job_has_gpus_for_count_beside_cpus_of_a_nod
     text = lua_host.LATER + plugin(None)
     call = submission(USER, **{**SMALL, **job, **nodes})
     assert any("12 GPUs" in line for line in ask(text, [call])[0].told)
+    few = submission(USER, **{**SMALL, **job, **nodes, "num_tasks": 2, "min_cpus": 2})
+    assert [
+        line for line in ask(text, [few])[0].told if "not those of its tasks; no command of Slurm's sends that" in line
+    ]
 
 
 @pytest.mark.parametrize("mark", [{}, TICKET], ids=["none", "ticket"])
