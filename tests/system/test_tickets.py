@@ -316,6 +316,7 @@ def test_changes_of_every_shape_meet_the_free_limits_and_the_ticket(site: Site):
         if change.gpu:
             most = replace(most, memory_per_gpu=20480)
         for good, more in ((change.free, ()), (change.ticket, (f"--comment={site.give(most)}",))):
+            time.sleep(0.06)  # after twenty that are refused in a second others are refused unread
             job_id, said = sbatch(site, *words, *more)
             assert job_id, said
             done = site.place.run(["scontrol", "update", f"JobId={job_id}", *change.words.split()])
