@@ -52,12 +52,13 @@ def ceilings(
     Raises InputError for one that no ticket can be for.
     """
     anywhere = node_of_site(threads_per_core, most_gpus_per_node, default_cpus_per_gpu)
+    asked = with_cpus_of_gpus(request, anywhere)
     _no_ticket_for(request, anywhere)
     if slurm.startswith("22.05"):
-        _no_ticket_of_22_05(with_cpus_of_gpus(request, anywhere))
+        _no_ticket_of_22_05(asked)
     _check_stated(request)
     shape = geometry(request, anywhere)
-    _check_placed(with_cpus_of_gpus(request, anywhere), shape)
+    _check_placed(asked, shape)
     _check_exact(request, shape, exact)
     return worst_placement(request, anywhere, uid=uid, expires=expires, account=account)
 
@@ -219,9 +220,7 @@ def _no_ticket_of_22_05(request: JobRequest) -> None:
         raise InputError("gpus-per-task", str(of_task), "stands beside several CPUs for each task", hint=hint)
     gpus = request.gpus or request.gpus_per_node or of_task or request.ntasks_per_gpu
     if (request.nodes or 1) > 1 and (request.cpus_per_task or 1) > 1 and not gpus and not request.find("exclusive"):
-        hint = (
-            "Ask for one node, for one CPU of each task, or with --exclusive for whole nodes, to which a person agrees."
-        )
+        hint = "Ask for one node, for one CPU of each task, or with --exclusive, to which a person agrees."
         problem = "may bring all CPUs of one of several nodes on Slurm 22.05"
         raise InputError("cpus-per-task", str(request.cpus_per_task), problem, hint=hint)
     by_gpu = request.cpus_per_gpu and request.memory_per_gpu and gpus_of_job_alone(request)

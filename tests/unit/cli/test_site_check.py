@@ -17,6 +17,7 @@ from slurm_agent_tools.cli.commands.site_trial import SiteFinding
 from slurm_agent_tools.models.submission_ticket import COMMENT_WORD
 from slurm_agent_tools.server.site.site_config import SiteConfig
 from slurm_agent_tools.server.site.site_layout import TargetSystem
+from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.process import EndedProcess
 
 ACCOUNT = "nobody"
@@ -50,7 +51,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
         code, text = answers[name](argv)
         return EndedProcess(code, text.encode(), b"", 0.0, truncated=False)
 
-    monkeypatch.setattr(site_check.process, "answered", answered)
+    monkeypatch.setattr(process, "answered", answered)
     return answers
 
 

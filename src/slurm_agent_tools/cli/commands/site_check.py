@@ -21,7 +21,7 @@ from slurm_agent_tools.policy.site_rules import HELD_BY_NOTHING
 from slurm_agent_tools.server.site import site_config, site_layout
 from slurm_agent_tools.server.site.site_layout import Owned
 from slurm_agent_tools.server.site.site_page import keys_for
-from slurm_agent_tools.transport import process, site_files
+from slurm_agent_tools.slurm.commands import scontrol
 
 _WAIT = 5.0
 
@@ -277,12 +277,9 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
 
 def _configuration(site: Installation) -> dict[str, str] | None:
     """The controller's own settings, by their names in small letters."""
-    folder = site.config.bin_dir
-    argv = [str(folder / "scontrol") if folder else "scontrol", "show", "config"]
-    env = site_files.ENV | ({"SLURM_CONF": str(site.config.slurm_conf)} if site.config.slurm_conf else {})
     with suppress(OSError):
-        ended = process.answered(argv, timeout=10, env=env)
-        if ended.exit_code == 0:
-            rows = (line.partition("=") for line in ended.stdout.decode(errors="replace").splitlines())
+        told = site_partitions.answer(site, (), scontrol.config_argv())
+        if told.exit_code == 0:
+            rows = (line.partition("=") for line in told.stdout.decode(errors="replace").splitlines())
             return {name.strip().lower(): value.strip().replace("(null)", "") for name, _, value in rows}
     return None

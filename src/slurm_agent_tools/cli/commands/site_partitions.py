@@ -43,11 +43,12 @@ def findings(site: Installation, job_defaults: str) -> Iterator[SiteFinding]:
 def _partitions(site: Installation, switch: Sequence[str]) -> tuple[Partition, ...] | None:
     """Those that root sees, or with `switch` another user, asked in the way in which the service asks."""
     with suppress(OSError, SlurmError):
-        return scontrol.parse_partitions(_answer(site, [*switch], scontrol.partitions_argv()))
+        return scontrol.parse_partitions(answer(site, switch, scontrol.partitions_argv()))
     return None
 
 
-def _answer(site: Installation, switch: Sequence[str], argv: Sequence[str]) -> Completed:
+def answer(site: Installation, switch: Sequence[str], argv: Sequence[str]) -> Completed:
+    """What the site's Slurm says to one command, as root or with `switch` as another user. Raises OSError."""
     folder, conf = site.config.bin_dir, site.config.slurm_conf
     asked = [*switch, str(folder / argv[0]) if folder else argv[0], *argv[1:]]
     env = site_files.ENV | FIXED | ({"SLURM_CONF": str(conf)} if conf else {})
@@ -58,7 +59,7 @@ def _answer(site: Installation, switch: Sequence[str], argv: Sequence[str]) -> C
 def _sizes(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
     """Threads of a core and GPUs of a node, by which memory is shared out: the plugin counts those of site.toml."""
     try:
-        nodes = NodeRecords().parse(_answer(site, (), scontrol_nodes.argv()))
+        nodes = NodeRecords().parse(answer(site, (), scontrol_nodes.argv()))
     except (OSError, SlurmError):
         yield SiteFinding("nodes", "not known", "scontrol show nodes does not answer root here")
         return
@@ -66,16 +67,18 @@ def _sizes(site: Installation, partitions: Sequence[Partition]) -> Iterator[Site
     counted, gpus = site.config.threads_per_core, max((one.gpus for one in nodes), default=0)
     if max(threads, default=1) > counted:
         says = f"{max(threads)} of a core, of which the plugin counts {counted}: memory for each CPU may be more"
-        mend = f"write threads_per_core = {max(threads)} in site.toml, then: slurm-agent-tools site install --yes"
-        yield SiteFinding("threads", "wrong", says, mend)
+        yield SiteFinding("threads", "wrong", says, _write("threads_per_core", max(threads)))
     split = ", ".join(sorted(one.name for one in partitions if one.max_mem_per_cpu))
     if len(threads) > 1 and split:  # 26.05: four CPUs for two
         says = f"differ from node to node, and {split} with MaxMemPerCPU may give more CPUs than the plugin counts"
         yield SiteFinding("threads", "wrong", says, "take MaxMemPerCPU out of such partitions")
     if gpus > (site.config.most_gpus_per_node or gpus):
         says = f"{gpus} on a node, of which the plugin counts {site.config.most_gpus_per_node}"
-        mend = f"write most_gpus_per_node = {gpus} in site.toml, then: slurm-agent-tools site install --yes"
-        yield SiteFinding("GPUs", "wrong", says, mend)
+        yield SiteFinding("GPUs", "wrong", says, _write("most_gpus_per_node", gpus))
+
+
+def _write(key: str, number: int) -> str:
+    return f"write {key} = {number} in site.toml, then: slurm-agent-tools site install --yes"
 
 
 def _cpus_of_gpus(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
@@ -85,8 +88,7 @@ def _cpus_of_gpus(site: Installation, partitions: Sequence[Partition]) -> Iterat
     if more:
         most = max(one.def_cpu_per_gpu or 0 for one in more)
         says = f"{most} in {', '.join(sorted(one.name for one in more))}, of which the plugin counts {counted}"
-        mend = f"write default_cpus_per_gpu = {most} in site.toml, then: slurm-agent-tools site install --yes"
-        yield SiteFinding("DefCpuPerGPU", "wrong", says, mend)
+        yield SiteFinding("DefCpuPerGPU", "wrong", says, _write("default_cpus_per_gpu", most))
 
 
 def _whole_nodes(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
