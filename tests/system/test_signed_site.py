@@ -146,3 +146,20 @@ def test_check_tells_what_slurm_gives_past_a_ticket(site: SiteOnCluster):
     assert "runs again under its ticket" in wrong["RequeueExit"]
     assert done.returncode != 0
     assert site.site("check").returncode == 0
+
+
+def test_check_tells_of_accounts_in_which_no_ticket_is_asked_for_and_of_users_without_a_qos(site: SiteOnCluster):
+    site.administrator("sacctmgr", "-i", "add", "account", "below", f"parent={AGENTS}")
+    site.administrator("sacctmgr", "-i", "add", "coordinator", f"account={AGENTS}", "names=labmate")
+    site.administrator("sacctmgr", "-i", "add", "qos", "special")
+    site.administrator("sacctmgr", "-i", "add", "user", "labmate", "account=below", "qos=special")
+    try:
+        found = json.loads(site.site("check", "--json").stdout)["findings"]
+    finally:
+        site.administrator("sacctmgr", "-i", "delete", "coordinator", f"account={AGENTS}", "names=labmate")
+        site.administrator("sacctmgr", "-i", "delete", "user", "labmate", "account=below")
+        site.administrator("sacctmgr", "-i", "delete", "account", "below")
+        site.administrator("sacctmgr", "-i", "delete", "qos", "special")
+    told = {one["about"]: one["says"].split()[0] for one in found if one["outcome"] != "ok"}
+    assert told | {"coordinators": "labmate,", "accounts below": "below:", "default QOS": "labmate"} == told
+    assert site.site("check").returncode == 0

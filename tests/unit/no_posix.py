@@ -43,7 +43,7 @@ OURS = frozenset(
         "cli.commands.site_check",
         "cli.commands.site_command",
         "cli.commands.site_install",
-        "cli.commands.site_partitions",
+        "cli.commands.site_cluster",
         "server.site.site_layout",
         "cli.commands.site_trial",
         "cli.commands.workstation_command",

@@ -46,11 +46,18 @@ class AccountedJob:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """An account that a user may submit under, with the QOS there; `partition` None where it holds for all."""
+    """An account that a user may submit under, with the QOS there; `partition` None where it holds for all.
+
+    `user`, `parent` and `default_qos`: None where they were not asked for, and empty where there is none. Without a
+    user it is the account itself, which alone has a parent.
+    """
 
     account: str
     qos: frozenset[str]
     partition: str | None = None
+    user: str | None = None
+    parent: str | None = None
+    default_qos: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import slurm_agent_tools
-from slurm_agent_tools.cli.commands import site_partitions
+from slurm_agent_tools.cli.commands import site_cluster
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
 from slurm_agent_tools.errors import AgentToolsError
@@ -241,7 +241,10 @@ def _controller(site: Installation) -> Iterator[SiteFinding]:
         says = f"AccountingStorageEnforce={enforced or 'none'}: every user may name any account"
         yield SiteFinding("accounts", "wrong", says, "AccountingStorageEnforce=associations in slurm.conf")
     yield from _past_tickets(told)
-    yield from site_partitions.findings(site, told.get("jobdefaults", ""))
+    yield from site_cluster.partitions(site, told.get("jobdefaults", ""))
+    if told.get("accountingstoragetype", "").endswith("slurmdbd"):
+        cluster = told.get("clustername", "")
+        yield from site_cluster.associations(site, cluster, qos_counts="qos" in enforced)
     yield trial(site)
 
 
@@ -278,7 +281,7 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
 def _configuration(site: Installation) -> dict[str, str] | None:
     """The controller's own settings, by their names in small letters."""
     with suppress(OSError):
-        told = site_partitions.answer(site, (), scontrol.config_argv())
+        told = site_cluster.answer(site, (), scontrol.config_argv())
         if told.exit_code == 0:
             rows = (line.partition("=") for line in told.stdout.decode(errors="replace").splitlines())
             return {name.strip().lower(): value.strip().replace("(null)", "") for name, _, value in rows}

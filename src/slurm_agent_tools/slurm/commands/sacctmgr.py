@@ -65,6 +65,30 @@ def parse_associations(done: Completed) -> tuple[Association, ...]:
     )
 
 
+def all_associations_argv(cluster: str) -> list[str]:
+    """The accounts of one cluster, and those of each user."""
+    whose = [f"cluster={cluster}", "format=Account,Partition,User,ParentName,DefaultQOS,QOS"]
+    return ["sacctmgr", "--noheader", "--parsable2", "show", "associations", *whose]
+
+
+def parse_all_associations(done: Completed) -> tuple[Association, ...]:
+    """One record each. Raises AccountingUnreachable and SlurmGarbled."""
+    return tuple(
+        Association(account, frozenset(filter(None, qos.split(","))), partition or None, user, parent, default)
+        for account, partition, user, parent, default, qos in _rows(done, 6)
+    )
+
+
+def coordinators_argv() -> list[str]:
+    """Who may change an account, its users and their jobs."""
+    return ["sacctmgr", "--noheader", "--parsable2", "show", "account", "withcoord", "format=Account,Coordinators"]
+
+
+def parse_coordinators(done: Completed) -> dict[str, tuple[str, ...]]:
+    """Users by their accounts, of which some have none. Raises AccountingUnreachable and SlurmGarbled."""
+    return {account: tuple(filter(None, users.split(","))) for account, users in _rows(done, 2)}
+
+
 def _rows(done: Completed, width: int) -> list[list[str]]:
     """Cells of each row; whatever the last one holds is one cell."""
     sacct.check(done)

@@ -1,7 +1,8 @@
-"""What `site check` tells of partitions and nodes: what the account does not see, and what the plugin is not told."""
+"""What `site check` tells of partitions, nodes and accounts: what the account cannot see and the plugin is not told."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -9,14 +10,17 @@ from contextlib import suppress
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding
 from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.slurm.commands import scontrol, scontrol_nodes
+from slurm_agent_tools.slurm.commands import sacctmgr, scontrol, scontrol_nodes
 from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
 from slurm_agent_tools.transport import process, site_files
 from slurm_agent_tools.transport.base import FIXED, Completed
 
+_INSTALL = "slurm-agent-tools site install --yes"
 
-def findings(site: Installation, job_defaults: str) -> Iterator[SiteFinding]:
+
+def partitions(site: Installation, job_defaults: str) -> Iterator[SiteFinding]:
     """`job_defaults`: those of the whole cluster, which count where a partition has none of its own."""
     if os.geteuid() != 0:
         yield SiteFinding("partitions", "not known", "only root sees all of them")
@@ -78,7 +82,7 @@ def _sizes(site: Installation, partitions: Sequence[Partition]) -> Iterator[Site
 
 
 def _write(key: str, number: int) -> str:
-    return f"write {key} = {number} in site.toml, then: slurm-agent-tools site install --yes"
+    return f"write {key} = {number} in site.toml, then: {_INSTALL}"
 
 
 def _cpus_of_gpus(site: Installation, partitions: Sequence[Partition]) -> Iterator[SiteFinding]:
@@ -96,8 +100,42 @@ def _whole_nodes(site: Installation, partitions: Sequence[Partition]) -> Iterato
     names = ", ".join(sorted(one.name for one in partitions if one.exclusive and one.total_gpus))
     if names and site.config.most_gpus_per_node is None:
         says = f"{names}: a job there gets all GPUs of its nodes, and the plugin counts those that it asks for"
-        mend = "write most_gpus_per_node in site.toml, then: slurm-agent-tools site install --yes"
+        mend = f"write most_gpus_per_node in site.toml, then: {_INSTALL}"
         yield SiteFinding("whole nodes", "wrong", says, mend)
     elif names:
         says = f"{names}: a job there without GPUs gets all of its nodes, which the plugin does not count"
         yield SiteFinding("whole nodes", "note", says, "name who may use it: AllowAccounts, AllowGroups or AllowQos")
+
+
+def associations(site: Installation, cluster: str, *, qos_counts: bool) -> Iterator[SiteFinding]:
+    """Accounts below those of agents, and who may make some; where QOS count, who has none that a job gets unasked."""
+    try:
+        known = sacctmgr.parse_all_associations(answer(site, (), sacctmgr.all_associations_argv(cluster)))
+        coordinators = sacctmgr.parse_coordinators(answer(site, (), sacctmgr.coordinators_argv()))
+    except (OSError, SlurmError):
+        yield SiteFinding("associations", "not known", "sacctmgr show associations does not answer here")
+        return
+    agents = site.config.agent_accounts
+    for account in agents:
+        if users := coordinators.get(account):
+            says = f"{', '.join(users)}, of {account}: may make accounts below it, whose jobs need no ticket"
+            mend = f"sacctmgr delete coordinator account={account} names={','.join(users)}"
+            yield SiteFinding("coordinators", "wrong", says, mend)
+    if below := sorted(_below(agents, known)):
+        says = f"{', '.join(below)}: below one of agents, and jobs there need no ticket"
+        mend = f"write agent_accounts = {json.dumps([*agents, *below])} in site.toml, then: {_INSTALL}"
+        yield SiteFinding("accounts below", "wrong", says, mend)
+    without = sorted({one.user for one in known if one.user and not one.default_qos and "normal" not in one.qos})
+    if qos_counts and without:
+        more = f" and {len(without) - 3} more" if len(without) > 3 else ""
+        says = f"{', '.join(without[:3])}{more} have none, nor normal: Slurm refuses their tickets without --qos"
+        yield SiteFinding("default QOS", "note", says, f"sacctmgr modify user {without[0]} set DefaultQOS=NAME")
+
+
+def _below(agents: Sequence[str], known: Sequence[Association]) -> set[str]:
+    """The accounts below those of agents, however far, which are not named themselves."""
+    named, size = set(agents), 0
+    while size != len(named):
+        size = len(named)
+        named |= {one.account for one in known if one.parent in named}
+    return named - set(agents)
