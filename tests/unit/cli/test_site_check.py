@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import json
 import os
 import socket
 from collections.abc import Sequence
@@ -49,6 +50,18 @@ def test_a_site_rule_about_what_no_ticket_binds_is_told(site: Installation) -> N
         found = [one for one in site_check.findings(site) if one.about == "site rules"]
         assert [one.outcome for one in found] == outcomes
         assert all(one.says.startswith("own speaks of job.options, job.name, which") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("principals", "told"),
+    [(["ada"], []), (["ada", "grace"], ["ada,grace"]), (["ada,grace"], ["ada,grace"]), (["*@lab"], ["*@lab"])],
+)
+def test_a_key_for_several_names_is_told(site: Installation, principals: list[str], told: list[str]) -> None:
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1mVt0e3C4GgT6Zl0iYbZ2bqv0Fh8m1Z3bE2c5xYzAB"
+    site.config.policy.write_text(f"allowed_signers: {json.dumps([f'{name} {key}' for name in principals])}\n")
+    found = [one for one in site_check.findings(site) if one.about == "signers"]
+    assert [(one.outcome, one.says.split()[3]) for one in found] == [("note", name) for name in told]
+    assert about(site, "who may approve").says == f"{len(principals)} by signature, 0 by passkey"
 
 
 def test_a_socket_of_which_nobody_listens_is_wrong_and_one_for_all_is_right(site: Installation) -> None:

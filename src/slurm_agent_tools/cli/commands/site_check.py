@@ -16,6 +16,7 @@ from slurm_agent_tools.cli.commands import site_cluster
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding, trial
 from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.models import allowed_signers
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.site_rules import HELD_BY_NOTHING
 from slurm_agent_tools.server.site import site_config, site_layout
@@ -123,6 +124,12 @@ def _policy(site: Installation, loaded: LoadedPolicy) -> Iterator[SiteFinding]:
         says = f"{len(lines) - len(keys)} of {len(lines)} passkeys count at no page of the service"
         mend = "make them on its page, at page_origin of site.toml, under /enrol/NAME"
         yield SiteFinding("passkeys", "wrong", says, mend)
+    principals: dict[bytes, set[str]] = {}
+    for signer in map(allowed_signers.parse, loaded.policy.allowed_signers):
+        principals.setdefault(signer.key, set()).update(signer.principals)
+    if several := [sorted(names) for names in principals.values() if len(names) > 1 or {"*", "?"} & set(min(names))]:
+        says = f"the key of {','.join(several[0])} is for several: who brings a signature says by which of them it is"
+        yield SiteFinding("signers", "note", says, "write one name for each key in allowed_signers")
     if signers or keys:
         yield SiteFinding("who may approve", "ok", f"{signers} by signature, {len(keys)} by passkey")
     else:
