@@ -367,6 +367,14 @@ local function tasks_on_node(shape)
   return math.max(1, shape.tasks - (shape.least_nodes - 1))
 end
 
+-- The memory of each CPU that is asked for. Above MaxMemPerCPU Slurm makes several CPUs of each, with whole MB (measured).
+local function of_each_cpu(get)
+  local size, split = get("min_mem_per_cpu"), get("max_mem_per_cpu")
+  if size == nil or split == nil or size <= split then return size end
+  local parts = ceil(size, split)
+  return ceil(size, parts) * parts
+end
+
 -- The most memory on one node, and for one GPU, of a request by CPUs.
 local function by_cpu(size, shape, fewest)
   local task, tasks = on_cores(shape.cpus_per_task), tasks_on_node(shape)
@@ -422,7 +430,7 @@ end
 
 local function check_memory(found, get, shape)
   local line = shape.gpus > 0 and REMEDY.memory_per_gpu or REMEDY.memory_without_gpus
-  local node, cpu, gpu = get("min_mem_per_node"), get("min_mem_per_cpu"), of_gpus(get("mem_per_tres"))
+  local node, cpu, gpu = get("min_mem_per_node"), of_each_cpu(get), of_gpus(get("mem_per_tres"))
   if node == nil and cpu == nil and gpu == nil then
     return refuse(found, "memory-per-gpu", "no memory is stated, and the default may be a whole node; write " .. line)
   end
@@ -550,6 +558,10 @@ local function brings_cpus(get, split)
   return split ~= nil and get("min_mem_per_cpu") == nil and (node == nil or node == 0 or node > split)
 end
 
+-- The slurmctld lays each of them out when the job starts, and answers nobody meanwhile: of 200,000 tasks on two nodes, which
+-- need no CPU with --overcommit, that of 26.05 never ends (measured), as it counts those of a node with 16 bits.
+local MOST_TASKS = 65533
+
 -- Options and fields of which Slurm gives more together than is counted of each (measured, in the versions that stand
 -- behind them). Tasks for each GPU beside GPUs for each task, and more CPUs, only a program of its own asks for.
 local function check_together(found, get, shape)
@@ -563,6 +575,9 @@ local function check_together(found, get, shape)
   -- slurmctld ends when a step is started in it (measured).
   if OF_22_05 and shape.of_task and math.max(shape.cpus_per_task, shape.cpus_per_gpu * shape.of_task) > 1 then
     refuse(found, "gpus", "this Slurm may give no GPUs for each task where it has several CPUs; write --gpus-per-node=N")
+  end
+  if shape.tasks > MOST_TASKS then
+    refuse(found, "directives", string.format("there are more than %d tasks; ask for fewer", MOST_TASKS))
   end
   check_range(found, get, shape)
   check_listed(found, get("req_nodes"))
@@ -739,13 +754,6 @@ local function check_mixed(found, parts, names)
   end
 end
 
--- Of a list of reservations without a partition Slurm looks at those of all, and whole nodes stay (measured on 22.05).
-local function check_reservations(found, job)
-  if string.find(stated(job, "reservation") or "", ",", 1, true) and stated(job, "partition") == nil then
-    refuse(found, "partition", "name the partition: with a list of reservations it may be any")
-  end
-end
-
 -- Of these, the one that gives whole nodes (its max_share is 0 with OverSubscribe=EXCLUSIVE, and with Exclusive=NODE of
 -- 26.05) and has the most CPUs on each. A job has all CPUs and GPUs of a node there, whatever it asks for.
 local function whole_nodes_of(parts, names, reserved)
@@ -776,6 +784,16 @@ local function least_of(parts, names, reserved)
   local least = 1
   for _, part in ipairs(partitions_of(parts, names, reserved)) do least = math.max(least, part.min_nodes or 1) end
   return least
+end
+
+-- Of a list of reservations without a partition Slurm looks at those of all, and whole nodes stay (measured on 22.05). With one,
+-- how many nodes the partition gives, and so how many tasks there are, is not known.
+local function check_reservations(found, job, parts)
+  local names = stated(job, "reservation")
+  if names == nil or stated(job, "partition") ~= nil then return end
+  if string.find(names, ",", 1, true) or least_of(parts, nil, names) > 1 then
+    refuse(found, "partition", "name the partition: with a reservation it may be any")
+  end
 end
 
 -- The smallest MaxMemPerCPU of these partitions, in MB.
@@ -1133,7 +1151,7 @@ local function judge_submission(job, parts)
   local whole = whole_nodes_of(parts, get("partition"), get("reservation"))
   if whole then take_whole_nodes(found, get, shape, whole) end
   check_mixed(found, parts, get("partition"))
-  check_reservations(found, job)
+  check_reservations(found, job, parts)
   check_memory(found, get, shape)
   check_gpus(found, shape)
   check_sockets(found, get)
@@ -1370,6 +1388,9 @@ end
 -- Whether a job brings a ticket, which is spent then whoever sends it. Tickets.lua puts its own in place.
 local brings_ticket = function() return false end
 
+-- Whether a job was let in by one: then it stays within it, whoever has it.
+local holds_ticket = function() return false end
+
 -- Whether administrators asked for this. The account is the one that the job has, or asks for when it is new; it exempts no
 -- user who is an agent. `name`: of the user, nil where the controller does not know it.
 local function exempt(job, uid, account, name)
@@ -1445,7 +1466,10 @@ function slurm_job_modify(job, record, parts, uid)
     local free = exempt(job, uid)
     -- A coordinator of such an account may change the jobs of others in it, too.
     local own = uid == record.user_id
-    if free or own and exempt(job, uid, record.account, job.user_name or record.user_name) then
+    local held = own and uid ~= 0 and holds_ticket(record)
+    local name = record.user_name -- what a change says of its user is the word of who sends it
+    if (name or "") == "" and job.user_id == uid then name = job.user_name end
+    if not held and (free or own and exempt(job, uid, record.account, name)) then
       if free or job.account == nil or EXEMPT_ACCOUNTS[job.account] then return slurm.SUCCESS end
       return answer({ { rule = "account", text = "a job of an account that is exempt stays in such ones" } }, uid, false)
     end

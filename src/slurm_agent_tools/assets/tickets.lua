@@ -253,6 +253,11 @@ end
 -- plane a node without a task comes with all of its CPUs (measured on 22.05 to 26.05).
 local function check_placed(found, get, shape)
   local nodes, named = math.max(shape.nodes, shape.most_nodes), positive(get("min_nodes")) or 1
+  local of_tasks = positive(get("num_tasks")) and (shape.of_job or shape.of_task)
+  if (nodes > 1 or shape.tasks_per_node or of_tasks) and shape.cpus_per_node > shape.tasks / nodes * shape.cpus_per_task then
+    -- No node is found for it on 24.11 and 26.05.
+    return refuse(found, "directives", "--mincpus is more than the CPUs of the tasks on each node; leave it out")
+  end
   if nodes == 1 then return end
   local said = named == shape.nodes and (positive(get("max_nodes")) or math.huge) <= named
   if not said or shape.nodes ~= shape.most_nodes then
@@ -261,11 +266,9 @@ local function check_placed(found, get, shape)
     refuse(found, "directives", "a ticket on several nodes is for as many tasks on each; say --ntasks-per-node alone")
   elseif shape.tasks_per_part then -- 24.11, 26.05: a node may have no task all the same
     refuse(found, "directives", "on several nodes leave --ntasks-per-socket and --ntasks-per-core out; say --ntasks-per-node")
-  elseif shape.cpus_per_node > shape.tasks / nodes * shape.cpus_per_task then -- no node is found for it on 24.11 and 26.05
-    refuse(found, "directives", "on several nodes --mincpus is no more than the CPUs of the tasks on each; leave it out")
-  elseif shape.of_job_alone and get("req_nodes") and shape.tasks > nodes then -- so it is
+  elseif shape.of_job_alone and get("req_nodes") and shape.tasks > nodes then -- nor for it
     refuse(found, "gpus", "GPUs for several tasks on nodes that are named: say --gpus-per-node in place of --gpus")
-  elseif OF_22_05 and shape.cpus_per_task > 1 and shape.gpus == 0 and get("shared") ~= 0 then -- so it may there
+  elseif OF_22_05 and shape.cpus_per_task > 1 and shape.gpus == 0 and get("shared") ~= 0 then -- one may come with all of its CPUs
     refuse(found, "directives", "a ticket on several nodes is for one CPU of each task here, or for whole nodes")
   end
 end
@@ -303,7 +306,7 @@ local function over_memory(found, get, shape, most)
   if shape.gpus == 0 and most.gpus > 0 then
     memory, unit = math.min(memory, LIMIT.memory_without_gpus), unit .. " without the GPUs of its ticket"
   end
-  local node, cpu, gpu = get("min_mem_per_node"), get("min_mem_per_cpu"), of_gpus(get("mem_per_tres"))
+  local node, cpu, gpu = get("min_mem_per_node"), of_each_cpu(get), of_gpus(get("mem_per_tres"))
   local on_node, of_gpu
   if node == 0 or cpu == 0 or gpu == 0 or not (node or cpu or gpu and shape.gpus > 0) then
     on_node, of_gpu = math.huge, math.huge
@@ -616,7 +619,11 @@ local function judge_without_ticket(job, parts, account)
   return found
 end
 
-brings_ticket = function(job) return take_ticket(job.comment) ~= nil end
+brings_ticket = function(job) -- what is no ticket of any site is a word of the user's own
+  local word = take_ticket(job.comment) or ""
+  return string.find(word, "^v1%.") ~= nil or #word == 32 and string.find(word, "^%x+$") ~= nil
+end
+holds_ticket = function(record) return ceilings_of(record) ~= nil end
 
 answer_submission = function(job, parts, uid, account)
   local word, rest = take_ticket(job.comment)

@@ -10,9 +10,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.request import JobRequest
 
 COMMENT_WORD = "ticket="
@@ -90,6 +91,18 @@ class Ceilings:
         names = (*map(_list, several), *(_list([] if name is None else [name]) for name in single), _list(self.gres))
         values = [*(_NONE if number is None else str(number) for number in numbers), *names]
         return ",".join(f"{key}={value}" for key, value in zip(_KEYS, values, strict=True))
+
+    def covering(self, counted: Resources) -> Ceilings:
+        """The same with what was counted of it where MaxMemPerCPU is set: more CPUs, each with a whole MB of memory."""
+        cpus = max(self.cpus, counted.cpus or 0)
+        node = _raised(self.memory_per_node, counted.memory_per_node_bytes, cpus)
+        gpu = _raised(self.memory_per_gpu, counted.memory_per_gpu_bytes, cpus)
+        return replace(self, cpus=cpus, memory_per_node=node, memory_per_gpu=gpu)
+
+
+def _raised(size: int | None, counted: int | None, cpus: int) -> int | None:
+    """MiB, for each CPU less than one more."""
+    return size if size is None or counted is None else max(size, min(-(-counted // 2**20), size + cpus - 1))
 
 
 _GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
@@ -262,8 +275,10 @@ def signed(ticket: SubmissionTicket, key: bytes) -> str:
     """The ticket with its HMAC-SHA-256 (RFC 2104), as one word. Raises InputError where its names are too long."""
     text = f"{ticket.claim}.{_proof(ticket.claim, _checked(key))}"
     if len(text) > LONGEST_SIGNED_TICKET:
-        hint = "Name fewer partitions."
-        raise InputError("partition", None, f"makes a ticket of more than {LONGEST_SIGNED_TICKET} letters", hint=hint)
+        words = dict(word.split("=", 1) for word in ticket.ceilings.text.split(","))
+        longest = max(_KEYS, key=lambda key: len(words[key]))
+        problem, hint = f"makes a ticket of more than {LONGEST_SIGNED_TICKET} letters", "Name fewer, or shorter ones."
+        raise InputError(longest, None, problem, hint=hint)
     return text
 
 

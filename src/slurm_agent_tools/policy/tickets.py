@@ -143,7 +143,8 @@ def _check_placed(request: JobRequest, shape: Geometry) -> None:
         hint = "Write #SBATCH --ntasks-per-node, and leave --ntasks out."
         raise InputError("ntasks", str(shape.tasks), problem, hint=hint)
     each = shape.tasks // shape.nodes * (request.cpus_per_task or 1)
-    if several and (number(request, "mincpus") or 0) > each:  # for which 24.11 and 26.05 find no node
+    placed = several or request.ntasks_per_node or (request.ntasks and (request.gpus or request.gpus_per_task))
+    if placed and (number(request, "mincpus") or 0) > each:  # for which 24.11 and 26.05 find no node
         problem = f"is more than the {each} CPUs of the tasks on each node"
         raise InputError("mincpus", None, problem, hint="Leave --mincpus out.")
     if several and gpus_of_job_alone(request) and request.find("nodelist") and shape.tasks > shape.nodes:  # nor for it
@@ -200,7 +201,7 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
         problem = "names a number of nodes, for which there is no ticket"
         raise InputError("constraint", None, problem, hint="Write #SBATCH --nodes.")
-    _no_ticket_for_whole(request)
+    _no_ticket_for_whole(request, geometry(request, anywhere))
     if any("{" in (d.value or "") for d in request.find("nodelist")):
         hint = "Name the nodes one by one."
         raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)
@@ -229,15 +230,18 @@ def _no_ticket_of_22_05(request: JobRequest) -> None:
         raise InputError("mem-per-gpu", None, "bounds nothing on a node without a GPU, and one may have all", hint=hint)
 
 
-def _no_ticket_for_whole(request: JobRequest) -> None:
+def _no_ticket_for_whole(request: JobRequest, shape: Geometry) -> None:
     """The same for nodes and cores that are taken whole."""
     if any(d.value for d in request.find("exclusive")[-1:]):  # a ticket says whole nodes or none
         way, problem = request.find("exclusive")[-1].value, "is a way for which there is no ticket"
         raise InputError("exclusive", way, problem, hint="Write --exclusive alone, or leave it out.")
-    sockets, cores, _ = layout(request)
+    sockets, cores, threads = layout(request)
     if (sockets or 1) * (cores or 1) > 1 and not request.find("extra-node-info"):  # as laid_out of the plugin
         hint = "Ask with --ntasks and --cpus-per-task."
         raise InputError("cores-per-socket", None, "makes a job larger than it shows", hint=hint)
+    if (threads or 1) > 1 and shape.tasks * (request.cpus_per_task or 1) <= shape.nodes:  # which the plugin counts
+        problem, hint = "brings more CPUs than those of the tasks", "Leave it out, or write --cpus-per-task."
+        raise InputError("threads-per-core", str(threads), problem, hint=hint)
 
 
 def _mebibytes(size: int | None) -> int | None:

@@ -307,7 +307,7 @@ def test_a_real_answer_keeps_to_its_bytes(played: Agent, task: str, tool: str, h
 def test_a_refusal_of_five_faults_takes_less_than_3_kb_with_all_its_remedies(played: Agent):
     told = of(played, "five_faults", "submit_job", status="blocked")[0]
     rules = told.body["decision"]["rules"]
-    assert len(rules) == 5
+    assert len(rules) == 6  # of the memory two: it is beyond the policy, and beyond the nodes
     assert all(one["message"] and one["remedy"] for one in rules)
     assert told.size < 3_000
 

@@ -142,6 +142,11 @@ def test_a_controller_that_does_not_answer_is_not_known(
         ("MaxMemPerCPU", {"MaxMemPerCPU": "100", "SLURM_VERSION": "26.05.5"}, "told of those of partitions alone"),
         ("PrologFlags", {"PrologFlags": "Alloc,ForceRequeueOnFail"}, "runs again under its ticket"),
         ("SelectTypeParameters", {"SelectTypeParameters": "CR_SOCKET_MEMORY"}, "whole sockets"),
+        (
+            "SelectTypeParameters",
+            {"SelectTypeParameters": "CR_CORE_MEMORY,ENFORCE_BINDING_GRES"},
+            "more CPUs than it shows",
+        ),
     ],
 )
 def test_what_slurm_conf_says_against_the_service_is_wrong(

@@ -21,7 +21,11 @@ def test_an_agents_user_is_exempt_by_no_account():
     text = plugin(agent_users=("labmate",), exempt_accounts=("lab",))
     names = ("labmate", "ada", None)
     calls = [submission(USER, **HUGE, account="lab", user_name=name) for name in names]
-    calls += [change(USER, {**RECORD, "account": "lab"}, time_limit=9999, user_name=name) for name in names]
+    calls += [
+        change(USER, {**RECORD, "account": "lab", "user_name": name}, time_limit=9999, user_name=name) for name in names
+    ]
+    forged = {**RECORD, "account": "lab", "user_name": "labmate"}
+    assert admitted(text, change(USER, forged, time_limit=9999, user_id=0, user_name="root")) == [False]
     assert admitted(text, *calls) == [False, True, False] * 2
     assert admitted(plugin(exempt_accounts=("lab",)), calls[2]) == [True]
 
@@ -47,6 +51,26 @@ def test_a_ticket_is_spent_by_a_job_of_an_exempt_account_or_user_too():
     assert admitted(text, *calls) == [False, False, True]
     assert "is used already" in ask(text, calls)[0].told[0]
     assert admitted(text, *(one.replace("ticket=", "note=") for one in calls)) == [True] * 3
+
+
+def test_a_word_that_is_no_ticket_is_the_own_one_of_an_exempt_job():
+    """It was refused for a note of a tracker's."""
+    text = plugin(exempt_accounts=("lab",))
+    words = ("ticket=JIRA-7 run", f"ticket={'ab' * 15}", f"ticket={'ab' * 16}", "ticket=v1.ab")
+    calls = [submission(USER, **HUGE, account="lab", comment=word) for word in words]
+    assert admitted(text, *calls) == [True, True, False, False]
+
+
+def test_a_job_of_an_exempt_account_or_user_that_spent_a_ticket_stays_within_it():
+    """It could be changed to any size, and be started again: the ledger told of a job that there was not."""
+    text = plugin(exempt_accounts=("lab",), exempt_users=("root", "eve"))
+    note = {"admin_comment": SubmissionTicket("ab" * 16, ALLOWED, None).admin_comment, "user_id": USER}
+    for record, fine in ((RECORD, True), ({**RECORD, **note}, False)):
+        calls = [change(USER, {**record, "account": "lab"}, time_limit=99999)]
+        calls.append(change(USER, record, time_limit=99999, user_name="eve", user_id=USER))
+        calls.append(change(USER, {**record, "account": "lab"}, requeue=1))
+        assert admitted(text, *calls) == [fine] * 3
+        assert admitted(text, change(0, record, time_limit=99999)) == [True]
 
 
 def test_a_coordinator_of_an_exempt_account_changes_the_jobs_of_others_within_the_limits():

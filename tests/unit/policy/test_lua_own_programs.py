@@ -244,3 +244,27 @@ def test_cpus_of_no_task_whose_memory_brings_more_are_refused(source: TicketSour
     told = ask(plugin(source), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
     assert [one.code == 0 for one in told] == [False] * len(taken) + [True] * len(fine)
     assert "makes more of their memory; ask with --ntasks" in told[0].told[0]
+
+
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+def test_so_many_tasks_that_the_controller_lays_out_nothing_else_are_refused(source: TicketSource | None):
+    """With --overcommit and --distribution=plane 200,000 tasks on two nodes kept 26.05 from everybody for good."""
+    job = {"time_limit": 5, "min_mem_per_node": 500, "pn_min_memory": 500, "min_cpus": 1}
+    many: list[dict[str, object]] = [
+        {"num_tasks": 2_000_000_000}, {"num_tasks": 65534}, {"num_tasks": 200}, {},
+        {"min_nodes": 500, "max_nodes": 500, "ntasks_per_node": 500},
+    ]  # fmt: skip
+    told = ask(plugin(source), [submission(USER, **job | more) for more in many])
+    assert [one.code == 0 for one in told] == [False, False, True, True, False]
+    assert "more than 65533 tasks; ask for fewer" in told[0].told[0]
+
+
+def test_memory_of_each_cpu_that_slurm_splits_has_whole_megabytes():
+    """With MaxMemPerCPU=1000 24.11 and 26.05 gave 17 CPUs of 964M for `-n1 --mem-per-cpu=16G`: 4M more."""
+    parts = {"split": {"name": "split", "max_mem_per_cpu": 1000}, "cpu": {"name": "cpu"}}
+    job = {"time_limit": 5, "num_tasks": 1, "min_cpus": 1, "min_nodes": 1, "max_nodes": 1}
+    asked = [("split", 16384), ("split", 16383), ("split", 16000), ("cpu", 16384)]
+    calls = [submission(USER, **job, min_mem_per_cpu=size, pn_min_memory=size, partition=name) for name, size in asked]
+    told = ask(plugin(FILES), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, False, True, True]
+    assert "16388M on a node is more than 16G" in told[0].told[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.policy import lua_host
-from tests.unit.policy.lua_host import change, submission
+from tests.unit.policy.lua_host import ask, change, submission
 from tests.unit.policy.test_lua_attacks import ALLOWED, FILES, SMALL, USER, admitted, plugin
 
 from slurm_agent_tools.models import submission_ticket
@@ -189,6 +189,16 @@ def test_with_a_list_of_reservations_a_job_names_its_partition():
     """Slurm looked at the partitions of both, and whole nodes of the one stayed in the other: 32 CPUs and four GPUs."""
     asked = [{"reservation": "ra,rb"}, {"reservation": "ra,rb", "partition": "gpu"}, {"reservation": "ra"}]
     assert admitted(plugin(None), *(submission(USER, **SMALL, **one) for one in asked)) == [False, True, True]
+
+
+def test_with_a_reservation_a_job_names_its_partition_where_one_gives_more_nodes():
+    """The plugin told three tasks for one, which ran three times in a partition that gives one node."""
+    parts = {"minn": {"name": "minn", "min_nodes": 3}, "cpu": {"name": "cpu", "flag_default": 1}}
+    asked = [{"reservation": "ra"}, {"reservation": "ra", "partition": "cpu"}, {"partition": "cpu"}, {}]
+    calls = [submission(USER, **SMALL, **one) for one in asked]
+    told = ask(plugin(None), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, True, True, True]
+    assert "name the partition" in told[0].told[0]
 
 
 @pytest.mark.parametrize(("more", "good"), [({}, False), ({"partition": "cpu"}, True)])

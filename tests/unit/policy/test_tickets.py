@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models import submission_ticket
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, SUBMISSION_PREFIX, comment_for
+from slurm_agent_tools.models.job_resources import Resources
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_ticket import LARGEST_SIGNED_SCRIPT, Ceilings, parse_ceilings, parse_claim
 from slurm_agent_tools.policy import tickets
@@ -240,6 +241,25 @@ def test_no_ticket_is_for_a_layout_that_overcommit_makes_cpus_of(words: tuple[st
         allowed("--time=10", "--mem=1G", *words)
 
 
+def test_no_ticket_is_for_threads_that_bring_cpus():
+    """The plugin counts them, and a ticket was given and refused."""
+    for words, fine in ((("--threads-per-core=2",), False), (("--threads-per-core=2", "-c2"), True),
+                        (("--threads-per-core=1",), True), (("--threads-per-core=2", "-N2", "-n2"), False)):  # fmt: skip
+        with nullcontext() if fine else pytest.raises(InputError, match="threads-per-core"):
+            allowed("--time=10", "--mem=1G", *words)
+
+
+def test_a_ticket_covers_what_was_counted_where_memory_makes_cpus():
+    made = allowed("--time=10", "--nodes=1", "-n3", "-c4", "--mem-per-cpu=2G")
+    counted = Resources(cpus=36, memory_per_node_bytes=24588 * 2**20)
+    assert (made.memory_per_node, made.cpus) == (24576, 12)
+    assert (made.covering(counted).memory_per_node, made.covering(counted).cpus) == (24588, 36)
+    assert made.covering(Resources()) == made
+    large = replace(counted, memory_per_node_bytes=2**40)
+    assert made.covering(large).memory_per_node == 24576 + 35  # a MB of each CPU is not reached
+    assert replace(made, memory_per_node=None).covering(counted).memory_per_node is None
+
+
 @pytest.mark.parametrize(("export", "fine"), [("ALL", True), ("all", True), ("ALL,SEED=7", False), ("NONE", False)])
 def test_no_ticket_is_for_variables_in_export(export: str, fine: bool):
     """sbatch has the login's own files run for them, which the plugin refuses: a ticket was given for nothing."""
@@ -254,9 +274,15 @@ def test_the_longest_ticket_has_room_in_a_comment_behind_a_token_and_a_run_id():
 
 
 def test_a_ticket_that_names_too_much_is_not_signed():
-    many = tickets.new_ticket(allowed("--time=1", "--mem=1G", f"--partition={','.join(['p' * 20] * 50)}"), None)
-    with pytest.raises(InputError, match="partition"):
-        submission_ticket.signed(many, KEY)
+    for option, value in (
+        ("partition", ",".join(["p" * 20] * 50)),
+        ("licenses", "matlab:1," * 100),
+        ("reservation", "r" * 900),
+    ):
+        many = tickets.new_ticket(allowed("--time=1", "--mem=1G", "--partition=cpu", f"--{option}={value}"), None)
+        with pytest.raises(InputError, match=f"^{option}") as told:
+            submission_ticket.signed(many, KEY)
+        assert told.value.field == option
 
 
 def test_a_list_of_qos_is_allowed_name_by_name_and_no_name_is_none():

@@ -25,7 +25,10 @@ SAID = [
     ("--nodes=1 --nodelist=a,b", "nodes"), ("--gpus=8 --gpus-per-node=4", "nodes"),
     ("--gpus-per-node=2 --ntasks=2 --hint=nomultithread", "nodes"), ("--ntasks-per-core=1 --nodes=1", None),
     ("--ntasks-per-core=1 --nodes=2 --ntasks=4", "ntasks-per-core"), ("--mincpus=4 --nodes=2", "mincpus"),
-    ("--mincpus=4 --nodes=2 --ntasks=8", None), ("--mincpus=4 --nodes=1", None),
+    ("--mincpus=4 --nodes=2 --ntasks=8", None), ("--mincpus=4 --nodes=1", None), ("--mincpus=4 --ntasks-per-node=2", "mincpus"),
+    ("--mincpus=4 --ntasks-per-node=2 --cpus-per-task=2", None),
+    ("--mincpus=4 --nodes=1 --gpus=1 --ntasks=1", "mincpus"), ("--mincpus=4 --nodes=1 --gpus=1", None),
+    ("--mincpus=4 --nodes=1 --gpus-per-node=1 --ntasks=1", None), ("--threads-per-core=2 --nodes=2 --ntasks=4", None),
     ("--nodes=2 --ntasks=4 --gpus=4 --nodelist=a,b", "gpus"), ("--nodes=2 --ntasks=2 --gpus=4 --nodelist=a,b", None),
     ("--nodes=2 --ntasks=4 --gpus-per-node=2 --nodelist=a,b", None),
     ("--gpus-per-node=2 --ntasks=2 --nodes=1 --threads-per-core=1", None),
@@ -43,7 +46,7 @@ slurm.log_info("""
 JOB: dict[str, object] = {
     "min_nodes": 2, "max_nodes": 2, "num_tasks": 4, "min_cpus": 4, "min_mem_per_node": 1024, "pn_min_memory": 1024, "time_limit": 5,
 }  # fmt: skip
-UNSAID, NUMBER, EACH, MINCPUS = 65534, "one number of nodes", "as many tasks on each", "on several nodes --mincpus"
+UNSAID, NUMBER, EACH, MINCPUS = 65534, "one number of nodes", "as many tasks on each", "--mincpus is more"
 
 
 @pytest.mark.parametrize(("words", "field"), SAID)
@@ -80,7 +83,7 @@ def test_where_the_number_is_known_it_is_told(words: str, nodes: str):
         ({"ntasks_per_core": 1}, "leave --ntasks-per-socket and --ntasks-per-core out"),
         ({"ntasks_per_socket": 1, "min_nodes": 1, "max_nodes": 1}, f"1-1 with {UNSAID}"),
         ({"cpus_per_task": 2, "min_cpus": 8}, "2-2 with 2"),
-        ({"pn_min_cpus": 3}, "--mincpus is no more than the CPUs"),
+        ({"pn_min_cpus": 3}, "--mincpus is more than the CPUs"),
         ({"pn_min_cpus": 2}, "2-2 with 2"),
         ({"req_nodes": "a,b", "tres_per_job": "gres:gpu:4"}, "say --gpus-per-node in place of --gpus"),
         ({"req_nodes": "a,b", "tres_per_node": "gres:gpu:2"}, "2-2 with 2"),

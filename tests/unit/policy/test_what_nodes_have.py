@@ -158,3 +158,35 @@ def test_gpus_are_not_told_where_they_are_enough_or_not_known():
     enough, unknown = gpus("gpus=6", 6, SMALL, gpus=6), gpus("gpus=16", 16, replace(SMALL, cpus_per_node=0), gpus=16)
     assert ("Partition" in enough.message, offered(enough)) == (False, ["4", "6"])
     assert ("Partition" in unknown.message, offered(unknown)) == (False, ["4", "8"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked_for", "problem"),
+    [
+        (("#SBATCH --nodes=5",), {"nodes": 5, "nodes_max": 5}, "5 nodes are more than the 4 of"),
+        (("#SBATCH --cpus-per-task=9",), {"cpus_per_task": 9}, "9 CPUs on a node are more than the 8 of"),
+        (("#SBATCH --mem=21G",), {"memory_per_node": 21 * GIB}, "21G of memory are more than the 20G of"),
+        (("#SBATCH --mem=20G", "#SBATCH --cpus-per-task=8"), {"memory_per_node": 20 * GIB, "cpus_per_task": 8}, ""),
+    ],
+)
+def test_what_no_partition_of_its_has_waits_for_ever(lines, asked_for, problem):
+    """A person was asked for such a job, and a ticket was given and spent for it."""
+    plan = asks(*lines, **asked_for)
+    result = says("partition", on((SMALL,), plan))
+    assert (result.outcome, problem in result.message) == ("deny" if problem else "pass", True)
+    large = replace(SMALL, name="large", default=True, nodes=9, cpus_per_node=64, memory_per_node=64 * GIB)
+    unknown = replace(SMALL, nodes=0, cpus_per_node=0, memory_per_node=0, memory_per_node_max=0)
+    for known in ((SMALL, large), (unknown,)):
+        assert says("partition", on(known, plan)).outcome == "pass"
+
+
+def test_gpus_in_a_partition_without_any_are_refused_however_few():
+    none = replace(SMALL, gpus_per_node=0, total_gpus=0)
+    plan = asks("#SBATCH --gpus=1", gpus=1, resources=Resources(gpus=1))
+    result = says("gpus", on((none,), plan))
+    assert (result.outcome, "Partition small has no GPU." in result.message) == ("deny", True)
+    assert result.remedy == "Delete line 2 (`#SBATCH --gpus=1`)."
+    other = says("gpus", on((none, replace(SMALL, name="a100", default=False)), plan))
+    assert "#SBATCH --partition=a100" in (other.remedy or "")
+    assert says("gpus", on((SMALL,), plan)).outcome == "pass"
+    assert says("gpus", on((replace(none, cpus_per_node=0),), plan)).outcome == "pass"

@@ -71,10 +71,10 @@ async def test_a_job_below_what_was_asked_for_is_no_difference(scene: Scene):
     assert (reply.status, reply.granted.time_limit_seconds) == ("submitted", 300)
 
 
-async def test_a_request_for_more_nodes_than_there_are_is_refused_in_slurms_words(scene: Scene):
-    scene.write("huge.sh", HEAD.replace("--mem=1G", "--mem=20G") + "#SBATCH --nodes=9\nsleep 1\n")
+async def test_a_request_for_more_tasks_than_a_node_holds_is_refused_in_slurms_words(scene: Scene):
+    scene.write("huge.sh", HEAD.replace("--mem=1G", "--mem=20G") + "#SBATCH --nodes=1\n#SBATCH --ntasks=999\nsleep 1\n")
     with pytest.raises(SlurmRefused, match=r"Slurm refuses huge\.sh"):
-        await scene.submit("huge.sh", justification="nine nodes are needed for this")
+        await scene.submit("huge.sh", justification="so many tasks are needed for this")
 
 
 async def test_a_budget_of_time_is_judged_before_the_job_is_sent(scene: Scene):

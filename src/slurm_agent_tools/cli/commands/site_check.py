@@ -277,6 +277,9 @@ def _past_tickets(told: dict[str, str]) -> Iterator[SiteFinding]:
         why = "a job whose owner says that its start failed runs again under its ticket (24.11, 26.05)"
         yield SiteFinding("PrologFlags", "wrong", f"have ForceRequeueOnFail: {why}", "take it out of PrologFlags")
     kinds = told.get("selecttypeparameters", "")
+    if "ENFORCE_BINDING_GRES" in kinds.upper():
+        why = "Slurm's commands ask so for every job, which then takes more CPUs than it shows, and is refused"
+        yield SiteFinding("SelectTypeParameters", "wrong", f"is {kinds}: {why}", "take ENFORCE_BINDING_GRES out of it")
     if "CR_SOCKET" in kinds.upper():
         why = (
             "a job gets whole sockets, with the memory of all their CPUs, and the plugin counts those that it asks for"

@@ -26,7 +26,7 @@ from slurm_agent_tools.policy.rules.rule import (
     replace,
     request_of,
 )
-from slurm_agent_tools.units import UNLIMITED, format_duration
+from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory
 
 # --- directives: every option can be read and is one that an agent may use --------------------------------------------
 
@@ -80,7 +80,8 @@ def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
         request = _read_on(reading_of(plan), request)
     spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
-    spoken += [*_disallowed(request, policy), *_raised(request, policy)]
+    spoken += _disallowed(request, policy)
+    spoken += _raised(request, policy) if request.find("qos") else []
     spoken += _typed(request) if len(request.find(*OF_GPUS)) > 1 else []
     spoken += [_together(request, *one) for one in more_together(request)] if request.find(*TOGETHER) else []
     if not spoken:
@@ -246,7 +247,7 @@ _PATIENCE = "Call get_status until a partition is up, then submit again."
 _WHY_THERE = "Slurm refuses a job for a partition that is not there and lets one for a closed partition wait for ever."
 
 
-def _judge_partition(plan: PlannedRequest, _: Policy) -> Judgement:
+def _judge_partition(plan: PlannedRequest, policy: Policy) -> Judgement:
     request, partitions = request_of(plan), plan.partitions if plan.live is None else plan.live.partitions
     if partitions is None:
         return not_evaluated("Needs the cluster's partitions, which were not asked for.")
@@ -260,9 +261,9 @@ def _judge_partition(plan: PlannedRequest, _: Policy) -> Judgement:
             return _refused(plan, partitions, f"There is no partition {name}", name)
         if partitions[name].state != "UP":
             return _refused(plan, partitions, f"Partition {name} is {partitions[name].state}", name)
-    return _too_long(plan, [partitions[name] for name in names]) or passed(
-        f"Partition {', '.join(names)} is up.", ",".join(names)
-    )
+    chosen = [partitions[name] for name in names]
+    fine = passed(f"Partition {', '.join(names)} is up.", ",".join(names))
+    return _too_long(plan, chosen) or _too_large(plan, chosen, policy) or fine
 
 
 def _refused(plan: PlannedRequest, partitions: Mapping[str, Partition], what: str, name: str | None) -> Judgement:
@@ -314,9 +315,39 @@ def _too_long(plan: PlannedRequest, chosen: list[Partition]) -> Judgement | None
     return Judgement("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
 
 
+def _too_large(plan: PlannedRequest, chosen: list[Partition], policy: Policy) -> Judgement | None:
+    """The same for nodes, and for CPUs and memory of a node, of which no partition that is named has so many.
+
+    Of memory beyond what is free another rule says how much may be asked for.
+    """
+    request, limits = request_of(plan), policy.limits
+    free = limits.memory_per_gpu.free if plan.resources.gpus else limits.memory_without_gpus.free
+    has = [
+        (
+            min(one.nodes, one.max_nodes or one.nodes),
+            one.cpus_per_node,
+            max(one.memory_per_node, one.memory_per_node_max),
+        )
+        for one in chosen
+    ]
+    asked = (("nodes", request.nodes, "nodes"), ("cpus-per-task", request.cpus_per_task, "CPUs on a node"),
+             ("mem", request.memory_per_node, "of memory"))  # fmt: skip
+    for (option, wanted, unit), there in zip(asked, zip(*has, strict=True), strict=True):
+        stated = request.find(option)
+        if wanted is None or not stated or not all(there) or wanted <= max(there):  # 0 is not known
+            continue
+        most, shown = max(there), str if option != "mem" else format_memory
+        message = f"{shown(wanted)} {unit} are more than the {shown(most)} of this partition. {_FOR_EVER}"
+        line = f"#SBATCH --{option}={shown(most)}"
+        remedy = replace(stated, line) if option != "mem" or most <= free else note("ask for less memory of a node.")
+        return Judgement("deny", message, shown(wanted), shown(most), remedy, proof(stated))
+    return None
+
+
 PARTITION = Rule(
     id="partition",
-    what="The partition that is named, or else the cluster's default one, exists, is up and allows the time limit.",
+    what="The partition that is named, or else the cluster's default one, exists, is up, allows the time limit and has"
+    " as many nodes, with as many CPUs and as much memory on each.",
     why=_WHY_THERE,
     levels=("deny",),
     tools=SCRIPTS,
@@ -333,6 +364,10 @@ PARTITION = Rule(
             ("#SBATCH --partition=cpu", "#SBATCH --time=2-00:00:00"),
             "deny",
             facts={},
+        ),
+        Example("more nodes than there are", ("#SBATCH --partition=cpu", "#SBATCH --nodes=99"), "deny", facts={}),
+        Example(
+            "more CPUs than a node has", ("#SBATCH --partition=cpu", "#SBATCH --cpus-per-task=999"), "deny", facts={}
         ),
         Example("no name and no default", ("python train.py",), "deny", facts={"partitions": ("cpu",)}),
         Example(

@@ -19,6 +19,7 @@ from slurm_agent_tools.policy.rules.rule import (
     Measure,
     Rule,
     judge_measure,
+    note,
     or_reason,
     passed,
     proof,
@@ -178,7 +179,7 @@ def _judge_number(plan: PlannedRequest, policy: Policy) -> Judgement:
         stated=lambda size: cut(size).directives(), note=lambda size: cut(size).told(reading_of(plan).text),
         offer=lambda: _gpus_there(plan),
     )  # fmt: skip
-    if total > policy.limits.gpus.free and _is_nowhere(plan, total):
+    if _is_nowhere(plan, total):
         return _nowhere(measure, plan)
     return judge_measure(measure, plan, policy)
 
@@ -186,17 +187,29 @@ def _judge_number(plan: PlannedRequest, policy: Policy) -> Judgement:
 def _is_nowhere(plan: PlannedRequest, total: int) -> bool:
     """Whether these GPUs are more than there are where it runs, whatever Slurm chooses: not for a person to decide."""
     request, there = request_of(plan), _gpus_there(plan)
+    if there is None or total <= there[0]:
+        return False
     stated = {d.option for d in request.find(*GPU_OPTIONS)}
     plain = len(stated) == 1 and _plainly(request, next(iter(stated)), total)
-    return plain and there is not None and total > there[0] and request.nodes_max in {None, request.nodes}
+    return plain and request.nodes_max in {None, request.nodes}
 
 
 def _nowhere(measure: Measure, plan: PlannedRequest) -> Judgement:
     """The judgement of a request that Slurm would refuse, with or without a reason or a yes."""
     has, _ = measure.there()
     message = f"GPUs: {measure.value} cannot be had as they are asked for. {_told(plan, measure.value)}"
-    remedy = or_reason(measure, min(measure.bands.justify, has), has)
+    remedy = (None if has else _elsewhere(plan)) or or_reason(measure, min(measure.bands.justify, has), has)
     return Judgement("deny", message, measure.value, has, remedy, proof(measure.options(measure.bands.free)))
+
+
+def _elsewhere(plan: PlannedRequest) -> str | None:
+    """A partition that has GPUs, where those that the job names have none: it keeps its own."""
+    known, stated = plan.partitions if plan.live is None else plan.live.partitions, request_of(plan).find("partition")
+    names = sorted(one.name for one in (known or {}).values() if one.total_gpus and one.state == "UP")
+    if not names:
+        return None
+    told = note(f"partitions with GPUs are {', '.join(names)}.")
+    return f"{replace(stated, f'#SBATCH --partition={names[0]}')}\n{told}"
 
 
 def _told(plan: PlannedRequest, total: int) -> str:

@@ -36,6 +36,11 @@ _NAMED = 20  # active jobs that a remedy names and tries; who has more calls aga
 
 _SEVERAL = "Runs of one script can be one array: --array=0-9%4 takes 4 slots, --array=0-9%1 takes 1."
 
+_UNTOLD = (
+    "Call get_status in some minutes: none of your jobs is in the queue, and what became of earlier submissions is not"
+    " known yet, so they count."
+)
+
 _WHY = "The cluster is shared, and a runaway agent must stop here."
 
 
@@ -78,6 +83,8 @@ def _remedy(plan: PlannedRequest, width: int, free: int, most: int) -> str:
     wait = "\n".join(f'wait_for_job with job_id="{job_id}" {until}' for job_id in ids[:over])
     if not ids or over > _NAMED:
         wait = "Call get_status until enough of your jobs have ended, then submit again."
+    if not ids and plan.live is not None and plan.live.active_jobs:  # Slurm may have refused them
+        wait = _UNTOLD
     others = [_listed(ids), *_followed(plan, ids, width, most), *([_SEVERAL] if width == 1 else [])]
     wait += f"\n{note(' '.join(others))}" if ids else ""
     if request.array is None or free < 1:
@@ -280,7 +287,7 @@ SMOKE_FIRST = Rule(
         ),
         Example(
             "a smoke run away from the partition for tests",
-            _SHORT,
+            ("#SBATCH --partition=gpu", "#SBATCH --time=00:20:00", "python train.py"),
             "warn",
             facts=_tried(smoke_partition="cpu"),
             call={"stage": "smoke"},

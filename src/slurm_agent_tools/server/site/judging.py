@@ -18,7 +18,7 @@ from slurm_agent_tools.errors import InputError, SiteUnreachable, SlurmError, St
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, token_in
 from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket
+from slurm_agent_tools.models.submission_ticket import Ceilings, SubmissionTicket, stated
 from slurm_agent_tools.policy import tickets
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.policy.site_rules import held_exactly
@@ -110,7 +110,7 @@ class SiteJudgement:
     async def _check_possible(self, request: SubmissionRequest) -> None:
         """What no ticket is for is told before a person is asked. Raises InputError, which the decision log has too."""
         try:
-            self._ceilings(request.effective)
+            self._ticket(request)
         except InputError as error:
             await log_decision(self._context, request, "refused", reason=error.message)
             raise
@@ -137,19 +137,15 @@ class SiteJudgement:
     async def _may_ask(self, request: SubmissionRequest) -> bool:
         """The same question is asked once, so it does not count."""
         approvals, owner = self._context.store.approvals, self._context.owner
-        if await self._context.db(approvals.waiting, owner.user) < self._config.open_questions:
-            return True
-        return bool(await self._context.db(approvals.open, owner, approval.plan_sha256(self._context, request)))
+        asked = await self._context.db(approvals.open, owner, approval.plan_sha256(self._context, request))
+        return bool(asked) or await self._context.db(approvals.waiting, owner.user) < self._config.open_questions
 
     # --- Tickets ----------------------------------------------------------------------------------------------------
 
     async def _given(self, request: SubmissionRequest) -> dict[str, Any]:
         """In the ledger, then where the controller finds it."""
         context, now = self._context, self._context.clock.now()
-        most = self._ceilings(request.effective)
-        cpus = max(most.cpus, request.resources.cpus or 0)  # Slurm makes some of memory where MaxMemPerCPU is set
-        ticket = tickets.new_ticket(replace(most, cpus=cpus), request.data)
-        self._issuer.check_signable(ticket)
+        ticket = self._ticket(request)
         item = Submission(
             token=f"{SUBMISSION_PREFIX}{ticket.nonce[:16]}", idempotency_key=ticket.nonce, phase="intent", created=now,
             updated=now, script_path=request.reading.path, script_sha256=request.reading.sha256,
@@ -178,13 +174,18 @@ class SiteJudgement:
             facts = {"token": item.token, "ticket": ticket.nonce, "ceilings": ticket.ceilings.text}
             await log_decision(self._context, request, "ticket", **facts)
 
+    def _ticket(self, request: SubmissionRequest) -> SubmissionTicket:
+        """A new one for what was judged. Raises InputError where none can be for it."""
+        ticket = tickets.new_ticket(self._ceilings(request.effective).covering(request.resources), request.data)
+        self._issuer.check_signable(ticket)
+        return ticket
+
     def _ceilings(self, request: JobRequest) -> Ceilings:
-        named = request.find("account")
         return tickets.ceilings(
             request,
             uid=self._records.user.uid,
             expires=int(self._context.clock.now().timestamp()) + self._config.ticket_seconds,
-            account=named[-1].value if named else None,
+            account=stated(request, "account"),
             threads_per_core=self._config.threads_per_core,
             most_gpus_per_node=self._config.most_gpus_per_node,
             default_cpus_per_gpu=self._config.default_cpus_per_gpu,
@@ -214,9 +215,7 @@ class SiteJudgement:
         """
         context, now = self._context, self._context.clock.now()
         fates = [await context.db(self._issuer.fate, item.idempotency_key, item.created, now) for item in items]
-        if not {"told", "missing"} & set(fates):
-            return fates
-        spent = await context.slurm.tickets()
+        spent = await context.slurm.tickets() if {"told", "missing"} & set(fates) else {}
         otherwise: dict[TicketFate, TicketFate] = {"missing": "gone"}
         return [
             "spent" if fate in {"told", "missing"} and item.idempotency_key in spent else otherwise.get(fate, fate)
