@@ -82,10 +82,18 @@ end
 -- --- Where tickets come from, and how each is spent once --------------------------------------------------------
 
 local open_ticket -- of the word in a comment: the claim, what the script has to pass, and how it is spent; or nil, why
+local is_of_this_site -- whether such a word is a ticket of this site, or was one
 
 if TICKETS.folder ~= nil then
+  local function is_a_number(word) return #word == 32 and string.match(word, "^%x+$") ~= nil end
+
+  function is_of_this_site(word)
+    local places = { TICKETS.folder .. "/" .. word, TICKETS.folder .. "/used/" .. word }
+    return is_a_number(word) and (read_file(places[1]) or read_file(places[2])) ~= nil
+  end
+
   function open_ticket(word)
-    if not string.match(word, "^%x+$") or #word ~= 32 then return nil, "is no ticket of this site" end
+    if not is_a_number(word) then return nil, "is no ticket of this site" end
     local path = TICKETS.folder .. "/" .. word
     local text = read_file(path)
     if text == nil then return nil, "is used already, taken back, or was never given" end
@@ -178,14 +186,20 @@ else
   remember("") -- where that cannot be, nothing is let in
   load_spent()
 
-  function open_ticket(word)
-    if #word > TICKETS.word_bytes then return nil, "is not signed by this site" end
+  local function read_signed(word)
+    if #word > TICKETS.word_bytes then return nil end
     local text, proof = string.match(word, "^(v1%..+)%.(%x+)$")
     local sound = false
     if text ~= nil then
       for _, sign in ipairs(signers) do sound = sound or sign(text) == proof end
     end
-    local claim = sound and read_claim(text)
+    return sound and read_claim(text) or nil
+  end
+
+  function is_of_this_site(word) return read_signed(word) ~= nil end
+
+  function open_ticket(word)
+    local claim = read_signed(word)
     if not claim then return nil, "is not signed by this site" end
     catch_up()
     if used[claim.nonce] then return nil, "is used already" end
@@ -619,9 +633,9 @@ local function judge_without_ticket(job, parts, account)
   return found
 end
 
-brings_ticket = function(job) -- what is no ticket of any site is a word of the user's own
-  local word = take_ticket(job.comment) or ""
-  return string.find(word, "^v1%.") ~= nil or #word == 32 and string.find(word, "^%x+$") ~= nil
+brings_ticket = function(job) -- another word is the user's own
+  local word = take_ticket(job.comment)
+  return word ~= nil and is_of_this_site(word)
 end
 holds_ticket = function(record) return ceilings_of(record) ~= nil end
 

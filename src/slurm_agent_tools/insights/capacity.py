@@ -283,7 +283,7 @@ def _compared(asked: Resources, partition: Partition) -> str:
     if not more:
         return ""
     gpus = f", {how_many(partition.gpus_per_node, 'GPU')}" if partition.gpus_per_node else ""
-    node = f"{how_many(partition.cpus_per_node, 'CPU')}{gpus} and {human_memory(_memory(partition))}"
+    node = f"{how_many(partition.cpus_per_node, 'CPU')}{gpus} and {human_memory(partition.largest_memory)}"
     has = f"Partition {partition.name} has {how_many(partition.nodes, 'node')} of up to {node}"
     return f"{has}; asked for: {', '.join(more)}."
 
@@ -300,9 +300,5 @@ def _more(asked: Resources, partition: Partition) -> Iterator[str]:
         yield f"{how_many(asked.cpus, 'CPU')} on {how_many(nodes, 'node')}"
     if asked.gpus is not None and asked.gpus > partition.gpus_per_node * reach:
         yield f"{how_many(asked.gpus, 'GPU')} on {how_many(nodes, 'node')}"
-    if asked.memory_per_node_bytes is not None and asked.memory_per_node_bytes > _memory(partition):
+    if asked.memory_per_node_bytes is not None and asked.memory_per_node_bytes > partition.largest_memory:
         yield f"{human_memory(asked.memory_per_node_bytes)} of memory on a node"
-
-
-def _memory(partition: Partition) -> int:
-    return max(partition.memory_per_node, partition.memory_per_node_max)

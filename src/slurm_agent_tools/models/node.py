@@ -86,6 +86,11 @@ class Partition:
     preempt_mode: str = "OFF"  # what happens to its jobs where others go before them
     limited_to: tuple[str, ...] = ()  # Slurm's words for who alone may use it: AllowAccounts=physics; () is everybody
 
+    @property
+    def largest_memory(self) -> int:
+        """Bytes of the node that has the most; 0 where it is not known."""
+        return max(self.memory_per_node, self.memory_per_node_max)
+
     def cpus_for(self, memory: int) -> int:
         """CPUs that Slurm makes of so many bytes, as one may have no more than MaxMemPerCPU; 0 without that."""
         return -(-memory // self.max_mem_per_cpu) if self.max_mem_per_cpu else 0

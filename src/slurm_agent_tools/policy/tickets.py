@@ -143,7 +143,8 @@ def _check_placed(request: JobRequest, shape: Geometry) -> None:
         hint = "Write #SBATCH --ntasks-per-node, and leave --ntasks out."
         raise InputError("ntasks", str(shape.tasks), problem, hint=hint)
     each = shape.tasks // shape.nodes * (request.cpus_per_task or 1)
-    placed = several or request.ntasks_per_node or (request.ntasks and (request.gpus or request.gpus_per_task))
+    of_job = request.gpus and (request.ntasks or request.ntasks_per_gpu)
+    placed = several or request.ntasks_per_node or request.gpus_per_task or of_job
     if placed and (number(request, "mincpus") or 0) > each:  # for which 24.11 and 26.05 find no node
         problem = f"is more than the {each} CPUs of the tasks on each node"
         raise InputError("mincpus", None, problem, hint="Leave --mincpus out.")
@@ -313,9 +314,14 @@ def _check_partitions(request: JobRequest, offered: Mapping[str, Partition] | No
         hint = "Name those that give whole nodes, or none of them."
         raise InputError("partition", request.partition, "are of whole nodes and others", hint=hint)
     found, several = named(request, offered), (request.ntasks or 1) > 1 and not request.ntasks_per_node
-    if several and any((request.memory_per_node or 0) > (one.max_mem_per_cpu or math.inf) for one in found):
+    split = min((one.max_mem_per_cpu for one in found if one.max_mem_per_cpu), default=math.inf)
+    if several and (request.memory_per_node or 0) > split:
         hint = "Write #SBATCH --ntasks-per-node."  # 24.11, 26.05: as many CPUs for each task
         raise InputError("mem", None, "is more than MaxMemPerCPU, and Slurm makes CPUs of it", hint=hint)
+    of_tasks = request.gpus_per_task and request.memory_per_cpu is None and (request.memory_per_node or split) > split
+    if split < math.inf and (request.memory_per_gpu or of_tasks):  # as check_together of the plugin
+        hint = "Write #SBATCH --gpus-per-node, and --mem as the only memory option."
+        raise InputError("mem", None, "brings CPUs with MaxMemPerCPU, and GPUs go with them", hint=hint)
     if any(one.exclusive for one in found) and request.memory_per_node is None:  # as over_shares of the plugin
         hint = "Write #SBATCH --mem."
         raise InputError("memory", None, "is for each CPU or GPU, and the partition gives whole nodes", hint=hint)
@@ -345,8 +351,10 @@ def _at_most(
 
 def _most(counted: Resources, allowed: Ceilings, offered: Sequence[Partition]) -> Resources:
     """The larger of what was counted and what is allowed, as far as one of the partitions has it."""
-    nodes = max(counted.nodes or 1, min(allowed.nodes, _has(offered, _nodes_of)))
-    of_node = _has(offered, _memory_of)
+    nodes = max(
+        counted.nodes or 1, min(allowed.nodes, _has(offered, lambda one: min(one.nodes, one.max_nodes or one.nodes)))
+    )
+    of_node = _has(offered, lambda one: one.largest_memory)
     whole = bool(offered) and all(partition.exclusive for partition in offered)  # in every shape, and so it was counted
     shared = -1 if whole else allowed.memory_per_gpu
     each = allowed.memory_per_node
@@ -372,14 +380,6 @@ def _has(offered: Sequence[Partition], what: Callable[[Partition], int]) -> int:
     """The most of it that one of the partitions has; without end where that is not known of one."""
     known = [what(partition) for partition in offered]
     return max(known) if known and all(known) else _NO_END
-
-
-def _nodes_of(partition: Partition) -> int:
-    return min(partition.nodes, partition.max_nodes or partition.nodes)
-
-
-def _memory_of(partition: Partition) -> int:
-    return max(partition.memory_per_node, partition.memory_per_node_max)
 
 
 def _larger(counted: int | None, allowed: int | None, has: int, unit: int = _MIB) -> int | None:

@@ -382,7 +382,7 @@ def _whole_nodes(request: JobRequest, shape: Geometry, partition: Partition | No
 
 def _most_memory(partition: Partition) -> int:
     """What a job without a stated size gets of one node: all of it, or the partition's maximum."""
-    largest = max(partition.memory_per_node, partition.memory_per_node_max)
+    largest = partition.largest_memory
     return min(largest, partition.max_mem_per_node) if partition.max_mem_per_node else largest
 
 

@@ -216,6 +216,21 @@ def test_where_slurm_makes_cpus_of_memory_tasks_are_said_for_each_node(words: st
         decided(script, policy())
 
 
+@pytest.mark.parametrize(
+    ("words", "fine"),
+    [("--gpus=1 --mem-per-gpu=2G", False), ("--gpus-per-task=1 --ntasks=1 --mem=16G", False), ("--gpus=1 --mem=16G", True),
+     ("--gpus-per-task=1 --ntasks=1 --mem=900M", True), ("--gpus-per-task=1 --ntasks=1 --mem-per-cpu=900M", True)],
+)  # fmt: skip
+def test_gpus_with_which_memory_goes_are_told_where_it_makes_cpus(words: str, fine: bool):
+    """A person was asked, and the plugin refused the job."""
+    script = reading("--partition=gsplit", "--nodes=1", "--time=5", *words.split())
+    known = context(policy())
+    split = replace(GPU, name="gsplit", default=False, max_mem_per_cpu=1000 * 2**20)
+    known = replace(known, live=live(partitions={"gsplit": split}))
+    with nullcontext() if fine else pytest.raises(InputError, match="brings CPUs with MaxMemPerCPU"):
+        tickets.evaluate_for_ticket(given, script, known)
+
+
 def test_a_person_reads_the_memory_that_all_gpus_may_have_on_one_node():
     script = reading("--partition=gpu", "--nodes=2", "--gpus=4", "--ntasks=2", "--mem=24G", "--time=5")
     made = decided(script, policy(memory_per_gpu={"free": "4G", "justify": "8G"}))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.policy import lua_host
 from tests.unit.policy.lua_host import ask, change, submission
-from tests.unit.policy.test_lua_attacks import ALLOWED, SMALL, USER, admitted, plugin
+from tests.unit.policy.test_lua_attacks import ALLOWED, SMALL, USER, admitted, plugin, signed
 from tests.unit.policy.test_lua_site_rules import plugin as with_rule
 
 from slurm_agent_tools.models.submission_ticket import SubmissionTicket
+from slurm_agent_tools.policy.for_others import TicketSource
 
 HUGE: dict[str, object] = {**SMALL, "time_limit": 9999}
 RECORD = {"min_nodes": 1, "max_nodes": 1, "min_mem_per_node": 10**6, "time_limit": 9999}
@@ -39,10 +41,12 @@ def test_a_job_of_an_exempt_account_stays_in_such_ones():
     assert admitted(text, *calls) == [False, False, False, True, True, True]
 
 
-def test_a_ticket_is_spent_by_a_job_of_an_exempt_account_or_user_too():
+def test_a_ticket_is_spent_by_a_job_of_an_exempt_account_or_user_too(tmp_path: Path):
     """A person's yes counted three times in such an account, since nobody looked at the ticket."""
-    text = plugin(exempt_accounts=("lab",), exempt_users=("root", "eve"))
-    ticket = {**HUGE, "comment": f"ticket={'ab' * 16}"}  # which is there no more
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / ("ab" * 16)).touch()
+    text = plugin(TicketSource.parse(f"files:{tmp_path}"), exempt_accounts=("lab",), exempt_users=("root", "eve"))
+    ticket = {**HUGE, "comment": f"ticket={'ab' * 16}"}
     calls = [
         submission(USER, **ticket, account="lab"),
         submission(USER, **ticket, user_name="eve"),
@@ -53,12 +57,15 @@ def test_a_ticket_is_spent_by_a_job_of_an_exempt_account_or_user_too():
     assert admitted(text, *(one.replace("ticket=", "note=") for one in calls)) == [True] * 3
 
 
-def test_a_word_that_is_no_ticket_is_the_own_one_of_an_exempt_job():
-    """It was refused for a note of a tracker's."""
-    text = plugin(exempt_accounts=("lab",))
-    words = ("ticket=JIRA-7 run", f"ticket={'ab' * 15}", f"ticket={'ab' * 16}", "ticket=v1.ab")
-    calls = [submission(USER, **HUGE, account="lab", comment=word) for word in words]
-    assert admitted(text, *calls) == [True, True, False, False]
+def test_a_word_that_is_no_ticket_is_the_own_one_of_an_exempt_job(tmp_path: Path):
+    """It was refused for a note of a tracker's, and for a sum of 32 digits."""
+    source, word = signed(tmp_path)
+    (tmp_path / ("cd" * 16)).touch()
+    words = ("ticket=JIRA-7 run", "ticket=v1.2", f"ticket={'ab' * 16}", f"ticket={'cd' * 16}", word, f"{word}0")
+    calls = [submission(USER, **HUGE, account="lab", comment=one) for one in words]
+    files = TicketSource.parse(f"files:{tmp_path}")
+    assert admitted(plugin(files, exempt_accounts=("lab",)), *calls) == [True, True, True, False, True, True]
+    assert admitted(plugin(source, exempt_accounts=("lab",)), *calls) == [True, True, True, True, False, True]
 
 
 def test_a_job_of_an_exempt_account_or_user_that_spent_a_ticket_stays_within_it():

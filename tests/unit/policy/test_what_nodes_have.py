@@ -174,7 +174,7 @@ def test_what_no_partition_of_its_has_waits_for_ever(lines, asked_for, problem):
     plan = asks(*lines, **asked_for)
     result = says("partition", on((SMALL,), plan))
     assert (result.outcome, problem in result.message) == ("deny" if problem else "pass", True)
-    large = replace(SMALL, name="large", default=True, nodes=9, cpus_per_node=64, memory_per_node=64 * GIB)
+    large = replace(SMALL, name="large", default=True, nodes=9, cpus_per_node=64, memory_per_node_max=64 * GIB)
     unknown = replace(SMALL, nodes=0, cpus_per_node=0, memory_per_node=0, memory_per_node_max=0)
     for known in ((SMALL, large), (unknown,)):
         assert says("partition", on(known, plan)).outcome == "pass"
@@ -190,3 +190,13 @@ def test_gpus_in_a_partition_without_any_are_refused_however_few():
     assert "#SBATCH --partition=a100" in (other.remedy or "")
     assert says("gpus", on((SMALL,), plan)).outcome == "pass"
     assert says("gpus", on((replace(none, cpus_per_node=0),), plan)).outcome == "pass"
+    kept = asks("#SBATCH --gpus=1", "#SBATCH --reservation=night", gpus=1, resources=Resources(gpus=1))
+    assert says("gpus", on((none,), kept)).outcome == "pass"  # Slurm takes the partition of the reservation
+
+
+def test_nodes_beyond_what_the_partition_lets_one_job_have_are_for_its_qos_to_give():
+    """With Flags=PartitionMaxNodes such a job ran, and was said to wait for ever."""
+    plan = asks("#SBATCH --nodes=2", nodes=2, nodes_max=2)
+    assert says("partition", on((replace(SMALL, max_nodes=1),), plan)).outcome == "pass"
+    kept = asks("#SBATCH --nodes=9", "#SBATCH --reservation=night", nodes=9, nodes_max=9)
+    assert says("partition", on((SMALL,), kept)).outcome == "pass"

@@ -321,15 +321,11 @@ def _too_large(plan: PlannedRequest, chosen: list[Partition], policy: Policy) ->
     Of memory beyond what is free another rule says how much may be asked for.
     """
     request, limits = request_of(plan), policy.limits
+    if request.find("reservation") and not request.partition:  # which then is the reservation's
+        return None
     free = limits.memory_per_gpu.free if plan.resources.gpus else limits.memory_without_gpus.free
-    has = [
-        (
-            min(one.nodes, one.max_nodes or one.nodes),
-            one.cpus_per_node,
-            max(one.memory_per_node, one.memory_per_node_max),
-        )
-        for one in chosen
-    ]
+    # All nodes: a QOS may let a job have more of them than MaxNodes.
+    has = [(one.nodes, one.cpus_per_node, one.memory_per_node_max or one.memory_per_node) for one in chosen]
     asked = (("nodes", request.nodes, "nodes"), ("cpus-per-task", request.cpus_per_task, "CPUs on a node"),
              ("mem", request.memory_per_node, "of memory"))  # fmt: skip
     for (option, wanted, unit), there in zip(asked, zip(*has, strict=True), strict=True):

@@ -75,8 +75,8 @@ def _line(option: str, size: int) -> str:
 
 def _places(plan: PlannedRequest) -> list[Partition]:
     """The partitions that the job may run in, where it is known what all of them have; else none."""
-    known = plan.partitions if plan.live is None else plan.live.partitions
-    found = named(request_of(plan), known)
+    request, known = request_of(plan), plan.partitions if plan.live is None else plan.live.partitions
+    found = named(request, known) if request.partition or not request.find("reservation") else []
     return found if all(one.cpus_per_node and one.memory_per_node for one in found) else []
 
 
@@ -86,7 +86,7 @@ def _memory_there(plan: PlannedRequest, *, gpus: bool) -> tuple[int, str] | None
     if not places:
         return None
     on_node = (request.gpus_per_node or -(-total // (request.nodes or total))) if gpus else 1
-    most = max(min(max(one.memory_per_node, one.memory_per_node_max), one.max_mem_per_node or inf) for one in places)
+    most = max(min(one.largest_memory, one.max_mem_per_node or inf) for one in places)
     shared = f", which {on_node} GPUs share" if on_node > 1 else ""
     names = ", ".join(one.name for one in places)
     told = f"No node of partition {names} gives more than {human_memory(int(most))}{shared}."
