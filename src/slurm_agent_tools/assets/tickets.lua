@@ -107,6 +107,7 @@ if TICKETS.folder ~= nil then
   end
 else
   local used, signers, seen = {}, {}, nil
+  local KEPT = 3600 -- seconds behind its end that a spent ticket is known, whatever becomes of the clock meanwhile
   local files, left = {}, 0 -- of spent tickets; how many more are spent until those whose time is over are dropped
   for _, path in ipairs(TICKETS.spent) do
     if path ~= files[1] then files[#files + 1] = path end
@@ -128,7 +129,7 @@ else
     if text == nil and number ~= 2 then error(reason) end -- ENOENT alone: none was spent yet
     for nonce, expires in string.gmatch(text or "", "(%x+) (%d+)\n") do
       nonce = string.sub(nonce, -32) -- behind half a line, which a full disk left
-      local over = tonumber(expires) < now
+      local over = tonumber(expires) + KEPT < now
       others = others or over
       if not over and not known[nonce] then kept[#kept + 1] = nonce .. " " .. expires .. "\n" end
       known[nonce] = known[nonce] or not over
