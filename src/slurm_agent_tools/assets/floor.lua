@@ -367,12 +367,15 @@ local function tasks_on_node(shape)
   return math.max(1, shape.tasks - (shape.least_nodes - 1))
 end
 
--- The memory of each CPU that is asked for. Above MaxMemPerCPU Slurm makes several CPUs of each, with whole MB (measured).
+-- The memory of each CPU that is asked for. Above MaxMemPerCPU Slurm makes several CPUs of each, with whole MB (measured): how
+-- much that is, another partition's may make more than the smallest one.
 local function of_each_cpu(get)
-  local size, split = get("min_mem_per_cpu"), get("max_mem_per_cpu")
-  if size == nil or split == nil or size <= split then return size end
-  local parts = ceil(size, split)
-  return ceil(size, parts) * parts
+  local size, most = get("min_mem_per_cpu"), 0
+  for _, split in ipairs(size and get("splits") or {}) do
+    local parts = ceil(size, split)
+    most = math.max(most, ceil(size, parts) * parts)
+  end
+  return size and math.max(size, most)
 end
 
 -- The most memory on one node, and for one GPU, of a request by CPUs.
@@ -796,21 +799,20 @@ local function check_reservations(found, job, parts)
   end
 end
 
--- The smallest MaxMemPerCPU of these partitions, in MB.
-local function split_of(parts, names, reserved)
-  local smallest = nil
-  for _, part in ipairs(partitions_of(parts, names, reserved)) do
-    local size = positive(part.max_mem_per_cpu)
-    if size then smallest = math.min(smallest or size, size) end
-  end
-  return smallest
+-- MaxMemPerCPU of these partitions, the smallest first, in MB.
+local function splits_of(parts, names, reserved)
+  local sizes = {}
+  for _, part in ipairs(partitions_of(parts, names, reserved)) do sizes[#sizes + 1] = positive(part.max_mem_per_cpu) end
+  table.sort(sizes)
+  return sizes
 end
 
 -- The same request, which tells as well how many nodes the partitions give at least, and the most memory of a CPU there.
-local function at_least(get, least, split)
+local function at_least(get, least, splits)
   return function(field)
     if field == "least_nodes" then return least end
-    if field == "max_mem_per_cpu" then return split end
+    if field == "max_mem_per_cpu" then return splits[1] end
+    if field == "splits" then return splits end
     return get(field)
   end
 end
@@ -964,7 +966,7 @@ end
 
 local function asked_of(job, parts)
   local names, reserved = stated(job, "partition"), stated(job, "reservation")
-  return at_least(reader_of(job), least_of(parts, names, reserved), split_of(parts, names, reserved))
+  return at_least(reader_of(job), least_of(parts, names, reserved), splits_of(parts, names, reserved))
 end
 
 -- The largest MaxNodes of the partitions of a job: with more in it the job waits there for ever.
@@ -1286,11 +1288,16 @@ local function check_shares(found, job, record)
   end
 end
 
--- Where a CPU may have no more memory than MaxMemPerCPU, a job that is moved there, or gets more memory, gets CPUs for it.
+-- Where a CPU may have no more memory than MaxMemPerCPU, a job that is moved there, or gets more memory, gets CPUs for it. Of one
+-- that comes from there, whose memory is for each CPU, Slurm takes what was asked once more, of which nothing is told.
 local function check_split(found, job, record, parts)
   local elsewhere, node = stated(job, "partition"), stated(job, "min_mem_per_node")
   if not elsewhere and not node then return end
-  local get = at_least(after(job, record), 1, split_of(parts, elsewhere or stated(record, "partition")))
+  local from = splits_of(parts, stated(record, "partition"))
+  local get = at_least(after(job, record), 1, elsewhere and splits_of(parts, elsewhere) or from)
+  if elsewhere and from[1] and stated(record, "min_mem_per_cpu") then
+    refuse(found, "directives", "Slurm makes CPUs of memory above MaxMemPerCPU anew in each partition; " .. SUBMIT_AGAIN)
+  end
   if get("max_mem_per_cpu") == nil then return end
   local alone = shape_of(after(job, record)).cpus
   local more = node == nil or node > (stated(record, "min_mem_per_node") or 0)
@@ -1321,7 +1328,7 @@ local function check_moved(found, job, record, parts)
   if string.find(stated(job, "reservation") or "", ",", 1, true) then
     refuse(found, "partition", "a job is moved into one reservation, not into a list; name one")
   end
-  if of_gpus(stated(record, "tres_per_task")) and brings_cpus(after(job, record), split_of(parts, elsewhere or "")) then
+  if of_gpus(stated(record, "tres_per_task")) and brings_cpus(after(job, record), splits_of(parts, elsewhere or "")[1]) then
     refuse(found, "gpus", "Slurm makes CPUs of memory above MaxMemPerCPU, and tasks with GPUs of those; " .. SUBMIT_AGAIN)
   end
   check_split(found, job, record, parts)

@@ -127,7 +127,7 @@ def accounting(coordinators: str = "", accounts: str = "", qos: str = "normal|no
 
     def answer(argv: Sequence[str]) -> tuple[int, str]:
         if "withcoord" in argv:
-            return 0, f"agents|{coordinators}\nlab|grace\nroot|\n"
+            return 0, f"agents|{coordinators}\nlab|grace\nroot|joan\n"
         assert "cluster=devcluster" in argv
         return 0, f"root|||||normal\nagents|||root||normal\nlab|||root||normal\nagents||ada||{qos}\n{accounts}"
 
@@ -138,7 +138,7 @@ def of_accounts(site: Installation, slurm: dict[str, Answer], sacctmgr: Answer, 
     told = {"AccountingStorageType": "accounting_storage/slurmdbd", "ClusterName": "devcluster"}
     slurm["scontrol"], slurm["sacctmgr"] = settings(AccountingStorageEnforce=enforced, **told), sacctmgr
     named = {"coordinators", "accounts below", "associations", "default QOS"}
-    own = site.config.model_copy(update={"agent_accounts": ("agents",)})
+    own = site.config.model_copy(update={"agent_accounts": ("Agents",)})
     return [one for one in site_check.findings(Installation(own, site.place, site.machine)) if one.about in named]
 
 
@@ -147,9 +147,11 @@ def of_accounts(site: Installation, slurm: dict[str, Answer], sacctmgr: Answer, 
     [
         (accounting(), []),
         (accounting("ada,alan"),
-         [("coordinators", "wrong", "ada, alan, of agents", "delete coordinator account=agents names=ada,alan")]),
+         [("coordinators", "wrong", f"{name}, of agents", f"delete coordinator account=agents names={name}")
+          for name in ("ada", "alan")]),
+        (accounting("joan"), [("coordinators", "wrong", "joan, of agents", "delete coordinator account=root names=joan")]),
         (accounting(accounts="deep|||below||\nbelow|||agents||\n"),
-         [("accounts below", "wrong", "below, deep: below", 'agent_accounts = ["agents", "below", "deep"] in')]),
+         [("accounts below", "wrong", "below, deep: below", 'agent_accounts = ["Agents", "below", "deep"] in')]),
         (accounting(qos="special|special"), []),
         (accounting(qos="|high,normal"), []),
         (accounting(qos="|special"), [("default QOS", "note", "ada have none, nor", "modify user ada set DefaultQOS=")]),

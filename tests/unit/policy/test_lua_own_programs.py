@@ -262,9 +262,30 @@ def test_so_many_tasks_that_the_controller_lays_out_nothing_else_are_refused(sou
 def test_memory_of_each_cpu_that_slurm_splits_has_whole_megabytes():
     """With MaxMemPerCPU=1000 24.11 and 26.05 gave 17 CPUs of 964M for `-n1 --mem-per-cpu=16G`: 4M more."""
     parts = {"split": {"name": "split", "max_mem_per_cpu": 1000}, "cpu": {"name": "cpu"}}
+    parts |= {name: {"name": name, "max_mem_per_cpu": size} for name, size in (("s1024", 1024), ("s1500", 1500))}
     job = {"time_limit": 5, "num_tasks": 1, "min_cpus": 1, "min_nodes": 1, "max_nodes": 1}
-    asked = [("split", 16384), ("split", 16383), ("split", 16000), ("cpu", 16384)]
+    asked = [
+        ("split", 16384),
+        ("split", 16383),
+        ("s1500,s1024", 16384),
+        ("s1024", 16384),
+        ("split", 16000),
+        ("cpu", 16384),
+    ]
     calls = [submission(USER, **job, min_mem_per_cpu=size, pn_min_memory=size, partition=name) for name, size in asked]
     told = ask(plugin(FILES), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
-    assert [one.code == 0 for one in told] == [False, False, True, True]
+    assert [one.code == 0 for one in told] == [False, False, False, True, True, True]
     assert "16388M on a node is more than 16G" in told[0].told[0]
+
+
+@pytest.mark.parametrize("source", [FILES, None], ids=["tickets", "none"])
+def test_a_job_whose_memory_was_split_stays_in_its_partition(source: TicketSource | None):
+    """Slurm went back to what was asked: 11 CPUs of 1490M for 16 of 1024M, by `scontrol update Partition=`."""
+    parts = {name: {"name": name, "max_mem_per_cpu": size} for name, size in (("s1024", 1024), ("s1500", 1500))}
+    parts |= {"cpu": {"name": "cpu"}}
+    record = {"min_cpus": 16, "min_nodes": 1, "max_nodes": 1, "time_limit": 5}
+    cpu, node = record | {"min_mem_per_cpu": 1024}, record | {"min_mem_per_node": 1024}
+    moves = [(cpu, "s1024", "s1500"), (cpu, "s1024", "cpu"), (node, "s1024", "s1500"), (cpu, "cpu", "s1500")]
+    calls = [change(USER, one | {"partition": first}, partition=then) for one, first, then in moves]
+    told = ask(plugin(source), [f"PARTS = {lua_host.literal(parts)}", *calls], silent=1)
+    assert [one.code == 0 for one in told] == [False, False, True, True]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from slurm_agent_tools.cli.commands.site_install import Installation
 from slurm_agent_tools.cli.commands.site_trial import SiteFinding
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.models.accounted import Association
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.slurm.commands import sacctmgr, scontrol, scontrol_nodes
 from slurm_agent_tools.slurm.commands.scontrol_nodes import NodeRecords
@@ -115,13 +114,17 @@ def associations(site: Installation, cluster: str, *, qos_counts: bool) -> Itera
     except (OSError, SlurmError):
         yield SiteFinding("associations", "not known", "sacctmgr show associations does not answer here")
         return
-    agents = site.config.agent_accounts
-    for account in agents:
-        if users := coordinators.get(account):
-            says = f"{', '.join(users)}, of {account}: may make accounts below it, whose jobs need no ticket"
-            mend = f"sacctmgr delete coordinator account={account} names={','.join(users)}"
-            yield SiteFinding("coordinators", "wrong", says, mend)
-    if below := sorted(_below(agents, known)):
+    agents, parents = site.config.agent_accounts, {one.account: one.parent for one in known if not one.user}
+    for account in map(str.lower, agents):  # as Slurm, which knows them in small letters
+        for user in coordinators.get(account, ()):
+            says = f"{user}, of {account}: may make accounts below it, whose jobs need no ticket"
+            where = account
+            while user in coordinators.get(parents.get(where) or "", ()):  # who is one there is one of all below
+                where = parents[where] or ""
+            yield SiteFinding(
+                "coordinators", "wrong", says, f"sacctmgr delete coordinator account={where} names={user}"
+            )
+    if below := sorted(_below(agents, parents)):
         says = f"{', '.join(below)}: below one of agents, and jobs there need no ticket"
         mend = f"write agent_accounts = {json.dumps([*agents, *below])} in site.toml, then: {_INSTALL}"
         yield SiteFinding("accounts below", "wrong", says, mend)
@@ -132,10 +135,11 @@ def associations(site: Installation, cluster: str, *, qos_counts: bool) -> Itera
         yield SiteFinding("default QOS", "note", says, f"sacctmgr modify user {without[0]} set DefaultQOS=NAME")
 
 
-def _below(agents: Sequence[str], known: Sequence[Association]) -> set[str]:
+def _below(agents: Sequence[str], parents: Mapping[str, str | None]) -> set[str]:
     """The accounts below those of agents, however far, which are not named themselves."""
-    named, size = set(agents), 0
+    own, size = {account.lower() for account in agents}, 0
+    named = set(own)
     while size != len(named):
         size = len(named)
-        named |= {one.account for one in known if one.parent in named}
-    return named - set(agents)
+        named |= {account for account, parent in parents.items() if parent in named}
+    return named - own
