@@ -72,8 +72,8 @@ def _sizes(site: Installation, partitions: Sequence[Partition]) -> Iterator[Site
         says = f"{max(threads)} of a core, of which the plugin counts {counted}: memory for each CPU may be more"
         yield SiteFinding("threads", "wrong", says, _write("threads_per_core", max(threads)))
     split = ", ".join(sorted(one.name for one in partitions if one.max_mem_per_cpu))
-    if len(threads) > 1 and split:  # 26.05: four CPUs for two
-        says = f"differ from node to node, and {split} with MaxMemPerCPU may give more CPUs than the plugin counts"
+    if max(threads, default=1) > 1 and split:  # 26.05: four CPUs for one
+        says = f"several of a core, and {split} with MaxMemPerCPU may give more CPUs than the plugin counts"
         yield SiteFinding("threads", "wrong", says, "take MaxMemPerCPU out of such partitions")
     if gpus > (site.config.most_gpus_per_node or gpus):
         says = f"{gpus} on a node, of which the plugin counts {site.config.most_gpus_per_node}"
