@@ -181,8 +181,8 @@ def test_what_no_partition_of_its_has_waits_for_ever(lines, asked_for, problem):
 
 
 def test_gpus_in_a_partition_without_any_are_refused_however_few():
-    none = replace(SMALL, gpus_per_node=0, total_gpus=0)
-    plan = asks("#SBATCH --gpus=1", gpus=1, resources=Resources(gpus=1))
+    none, one = replace(SMALL, gpus_per_node=0, total_gpus=0), Resources(gpus=1)
+    plan = asks("#SBATCH --gpus=1", "#SBATCH --partition=small", gpus=1, partition="small", resources=one)
     result = says("gpus", on((none,), plan))
     assert (result.outcome, "Partition small has no GPU." in result.message) == ("deny", True)
     assert result.remedy == "Delete line 2 (`#SBATCH --gpus=1`)."
@@ -190,8 +190,8 @@ def test_gpus_in_a_partition_without_any_are_refused_however_few():
     assert "#SBATCH --partition=a100" in (other.remedy or "")
     assert says("gpus", on((SMALL,), plan)).outcome == "pass"
     assert says("gpus", on((replace(none, cpus_per_node=0),), plan)).outcome == "pass"
-    kept = asks("#SBATCH --gpus=1", "#SBATCH --reservation=night", gpus=1, resources=Resources(gpus=1))
-    assert says("gpus", on((none,), kept)).outcome == "pass"  # Slurm takes the partition of the reservation
+    for lines in ((), ("#SBATCH --reservation=night",)):  # Slurm takes the partition of the reservation
+        assert says("gpus", on((none,), asks("#SBATCH --gpus=1", *lines, gpus=1, resources=one))).outcome == "pass"
 
 
 def test_nodes_beyond_what_the_partition_lets_one_job_have_are_for_its_qos_to_give():

@@ -179,7 +179,8 @@ def _judge_number(plan: PlannedRequest, policy: Policy) -> Judgement:
         stated=lambda size: cut(size).directives(), note=lambda size: cut(size).told(reading_of(plan).text),
         offer=lambda: _gpus_there(plan),
     )  # fmt: skip
-    if _is_nowhere(plan, total):
+    # Few are looked for in partitions that are named: which one a configuration leaves out, it may say later.
+    if (total > policy.limits.gpus.free or request.partition) and _is_nowhere(plan, total):
         return _nowhere(measure, plan)
     return judge_measure(measure, plan, policy)
 
