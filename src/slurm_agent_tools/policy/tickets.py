@@ -52,12 +52,11 @@ def ceilings(
     Raises InputError for one that no ticket can be for.
     """
     anywhere = node_of_site(threads_per_core, most_gpus_per_node, default_cpus_per_gpu)
-    asked = with_cpus_of_gpus(request, anywhere)
-    _no_ticket_for(request, anywhere)
+    asked, shape = with_cpus_of_gpus(request, anywhere), geometry(request, anywhere)
+    _no_ticket_for(request, anywhere, shape)
     if slurm.startswith("22.05"):
         _no_ticket_of_22_05(asked)
     _check_stated(request)
-    shape = geometry(request, anywhere)
     _check_placed(asked, shape)
     _check_exact(request, shape, exact)
     return worst_placement(request, anywhere, uid=uid, expires=expires, account=account)
@@ -187,7 +186,7 @@ def _uneven_cpus(request: JobRequest, gpus: int, shape: Geometry, most: int) -> 
     return (request.cpus_per_gpu or 0) * max(nodes * min(most, gpus + 1 - nodes) for nodes in tried)
 
 
-def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
+def _no_ticket_for(request: JobRequest, anywhere: Partition, shape: Geometry) -> None:
     """Raises InputError for what takes more than is counted of it."""
     if request.components > 1:
         raise InputError("script", None, "asks for a heterogeneous job, for which there is no ticket")
@@ -202,7 +201,7 @@ def _no_ticket_for(request: JobRequest, anywhere: Partition) -> None:
     if any("*" in (d.value or "") for d in request.find("constraint", "prefer")):
         problem = "names a number of nodes, for which there is no ticket"
         raise InputError("constraint", None, problem, hint="Write #SBATCH --nodes.")
-    _no_ticket_for_whole(request, geometry(request, anywhere))
+    _no_ticket_for_whole(request, shape)
     if any("{" in (d.value or "") for d in request.find("nodelist")):
         hint = "Name the nodes one by one."
         raise InputError("nodelist", None, "names nodes by a function, for which there is no ticket", hint=hint)

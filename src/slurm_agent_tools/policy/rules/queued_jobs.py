@@ -81,10 +81,10 @@ def _remedy(plan: PlannedRequest, width: int, free: int, most: int) -> str:
     over = max(1, width - free)
     until = "until it has ended, then submit again."
     wait = "\n".join(f'wait_for_job with job_id="{job_id}" {until}' for job_id in ids[:over])
-    if not ids or over > _NAMED:
-        wait = "Call get_status until enough of your jobs have ended, then submit again."
     if not ids and plan.live is not None and plan.live.active_jobs:  # Slurm may have refused them
         wait = _UNTOLD
+    elif not ids or over > _NAMED:
+        wait = "Call get_status until enough of your jobs have ended, then submit again."
     others = [_listed(ids), *_followed(plan, ids, width, most), *([_SEVERAL] if width == 1 else [])]
     wait += f"\n{note(' '.join(others))}" if ids else ""
     if request.array is None or free < 1:
